@@ -1,0 +1,84 @@
+import { explain } from "./engine-error.ts";
+import { holdFolder } from "./folder-hold.ts";
+import { type Account, checkPassable, postgresAccount } from "./postgres-account.ts";
+import { postgresBinaries } from "./postgres-binaries.ts";
+import { findOrCreateCluster } from "./postgres-cluster.ts";
+import { openServerLog } from "./postgres-log.ts";
+import { launchPostgres, type Server } from "./postgres-server.ts";
+import { makePrivateFolder } from "./private-folder.ts";
+import { makeSocketFolder, removeSocketFolder } from "./socket-folder.ts";
+import { supervise, type Warn } from "./supervise.ts";
+
+export interface PostgresOptions {
+  /** More settings of the server, as in postgresql.conf. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Hears when the server ended by itself and is started again. */
+  readonly warn?: Warn;
+}
+
+export interface PostgresEngine {
+  /** Of the database `holdfast`, with the password of a superuser. */
+  readonly url: string;
+  /** The postmaster; a new one after a crash. */
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+const SETTINGS = {
+  listen_addresses: "",
+  unix_socket_permissions: "0700",
+  max_connections: "100",
+  // The log must not get the statements that fail, nor the rows: both hold what is secret.
+  log_min_error_statement: "panic",
+  log_error_verbosity: "terse",
+};
+
+/**
+ * Starts PostgreSQL on `folder`, which it makes and fills on the first start, and keeps it running. Throws EngineError
+ * for a folder that cannot be used or is in use, and for a machine that cannot run it.
+ */
+export async function startPostgres(folder: string, options: PostgresOptions = {}): Promise<PostgresEngine> {
+  try {
+    const account = postgresAccount(folder);
+    const home = makePrivateFolder(folder, account);
+    if (account) checkPassable(home, account);
+    return await startIn(home, account, options);
+  } catch (error) {
+    throw explain(error, folder);
+  }
+}
+
+async function startIn(home: string, account: Account | undefined, options: PostgresOptions): Promise<PostgresEngine> {
+  const hold = holdFolder(home);
+  const log = openServerLog(home);
+  const free = () => {
+    log.close();
+    hold.release();
+  };
+  try {
+    const binaries = await postgresBinaries(home, account);
+    const cluster = await findOrCreateCluster(home, binaries, log, account);
+    const run = makeSocketFolder(home, ".s.PGSQL.5432", account);
+    if (account) checkPassable(run, account);
+    const url = `postgresql://service:${cluster.password}@${encodeURIComponent(run)}:5432/holdfast`;
+    const settings = { ...SETTINGS, ...options.settings };
+    const server: Server = { binaries, cluster, run, log, url, settings, account };
+    const supervised = await supervise("PostgreSQL", () => launchPostgres(server), options.warn ?? console.warn);
+    let stopped: Promise<void> | undefined;
+    const stop = async () => {
+      await supervised.stop();
+      removeSocketFolder(run, home);
+      free();
+    };
+    return {
+      url,
+      get pid() {
+        return supervised.pid;
+      },
+      stop: () => (stopped ??= stop()),
+    };
+  } catch (error) {
+    free();
+    throw error;
+  }
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env node
+// Plain JavaScript, so that an older Node can read it: hands over to the Node that came with `npm ci`.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const [major, minor] = process.versions.node.split(".").map(Number);
+if (major > 24 || (major === 24 && minor >= 11)) {
+  await import("./cli/main.ts");
+} else {
+  const node = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url));
+  if (!existsSync(node)) {
+    console.error(`holdfast needs Node 24.11 or newer (this is ${process.version}); run "npm ci" to get it`);
+    process.exit(1);
+  }
+  const child = spawn(node, process.argv.slice(1), { stdio: "inherit" });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGINT" ? 130 : 143)));
+}

@@ -1,0 +1,118 @@
+import { randomUUIDv7 } from "node:crypto";
+import { type Database, type EntityManager, run } from "../db/database.ts";
+import { unavailable } from "../errors.ts";
+
+/** One attempt and what came of it (gaps section 15), without its id. */
+export interface AuditEvent {
+  readonly organizationId: string;
+  readonly occurredAt: Date;
+  /** As in "secret.read_value". */
+  readonly action: string;
+  readonly outcome: "success" | "denied" | "failure";
+  readonly actorType: "user" | "machine_identity" | "agent" | "gateway" | "system" | "anonymous";
+  readonly actorId: string | null;
+  readonly actorName: string | null;
+  readonly resourceType: string;
+  readonly resourceId: string | null;
+  readonly resourceName: string | null;
+  readonly projectId: string | null;
+  readonly reason: string | null;
+  readonly requestId: string | null;
+  readonly sourceIp: string | null;
+  readonly userAgent: string | null;
+  readonly details: Record<string, unknown>;
+}
+
+const insertStatement = `insert into audit_event (id, organization_id, occurred_at, action, outcome,
+    actor_type, actor_id, actor_name, resource_type, resource_id, resource_name, project_id, reason,
+    request_id, source_ip, user_agent, details)
+  select * from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::text[], $5::text[],
+    $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[], $11::text[], $12::uuid[], $13::text[],
+    $14::text[], $15::text[], $16::text[], $17::text[])`;
+
+const columns: ((event: AuditEvent) => unknown)[] = [
+  () => randomUUIDv7(),
+  (event) => event.organizationId,
+  (event) => event.occurredAt.toISOString(),
+  (event) => event.action,
+  (event) => event.outcome,
+  (event) => event.actorType,
+  (event) => event.actorId,
+  (event) => event.actorName,
+  (event) => event.resourceType,
+  (event) => event.resourceId,
+  (event) => event.resourceName,
+  (event) => event.projectId,
+  (event) => event.reason,
+  (event) => event.requestId,
+  (event) => event.sourceIp,
+  (event) => event.userAgent,
+  (event) => JSON.stringify(event.details),
+];
+
+const valuesOf = (events: readonly AuditEvent[]) => columns.map((column) => events.map(column));
+
+/** Adds events in the transaction of `em`: they commit with the change they describe. */
+export async function record(em: EntityManager, events: readonly AuditEvent[]): Promise<void> {
+  if (events.length > 0) await run(em, insertStatement, valuesOf(events));
+}
+
+interface Waiting {
+  readonly event: AuditEvent;
+  readonly written: () => void;
+  readonly failed: (error: Error) => void;
+}
+
+const mostInFlight = 4;
+const mostInBatch = 500;
+const mostWaiting = 50_000;
+
+/**
+ * Writes events of calls that change nothing else. Those that arrive within one turn of the event loop share a commit,
+ * and a few batches are in flight at once; nobody waits for a timer.
+ */
+export class AuditWriter {
+  readonly #db: Database;
+  readonly #waiting: Waiting[] = [];
+  #inFlight = 0;
+  #scheduled = false;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  /** Resolves when the event is committed. Throws SERVICE_UNAVAILABLE when it may not be: then nothing may be answered. */
+  write(event: AuditEvent): Promise<void> {
+    if (this.#waiting.length >= mostWaiting) return Promise.reject(unavailable("the audit log cannot keep up"));
+    return new Promise((written, failed) => {
+      this.#waiting.push({ event, written, failed });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#inFlight >= mostInFlight || this.#waiting.length === 0) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      void this.#writeBatch();
+    });
+  }
+
+  async #writeBatch(): Promise<void> {
+    const batch = this.#waiting.splice(0, mostInBatch);
+    if (batch.length === 0) return;
+    this.#inFlight += 1;
+    this.#schedule();
+    try {
+      await this.#db.query(insertStatement, valuesOf(batch.map(({ event }) => event)));
+      for (const { written } of batch) written();
+    } catch (error) {
+      const refusal = unavailable("the audit log cannot be written", error);
+      for (const { failed } of batch) failed(refusal);
+    } finally {
+      this.#inFlight -= 1;
+      this.#schedule();
+    }
+  }
+}

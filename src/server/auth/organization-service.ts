@@ -1,0 +1,71 @@
+import type { KeyObject } from "node:crypto";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type * as pb from "../../../gen/ts/holdfast/auth/v1/organization_service_pb.ts";
+import { duplicate, notFound, Refusal, violates } from "../errors.ts";
+import type { Seal } from "../seal/seal.ts";
+import { type Call, callOf } from "../wire/call.ts";
+import { createOrganization } from "./create-organization.ts";
+import { Organization } from "./organization.ts";
+
+/** The methods of organization_service.proto. */
+export class OrganizationService implements ServiceImpl<typeof pb.OrganizationService> {
+  readonly #seal: Seal;
+  readonly #pepper: KeyObject;
+
+  constructor(seal: Seal, pepper: KeyObject) {
+    this.#seal = seal;
+    this.#pepper = pepper;
+  }
+
+  async createOrganization({ name }: pb.CreateOrganizationRequest, context: HandlerContext) {
+    const call = callOf(context);
+    if (!call.caller.ofInstance) {
+      throw new Refusal("PERMISSION_DENIED", "only administrators of the first organization create organizations");
+    }
+    const created = await createOrganization(call.em, this.#seal, this.#pepper, {
+      name,
+      instance: false,
+      roles: ["admin"],
+    }).catch(nameTaken);
+    call.about({ id: created.organizationId, name });
+    const time = timestampFromDate(created.createdAt);
+    return { id: created.organizationId, name, createdAt: time, updatedAt: time, administrator: created.administrator };
+  }
+
+  async listOrganizations({ page = 1, perPage = 25 }: pb.ListOrganizationsRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const own = await findOwn(call, call.caller.organizationId);
+    return { data: page === 1 ? [answer(own)] : [], pagination: { page, perPage, total: 1 } };
+  }
+
+  async getOrganization({ id }: pb.GetOrganizationRequest, context: HandlerContext) {
+    return answer(await findOwn(callOf(context), id));
+  }
+
+  async updateOrganization({ id, name }: pb.UpdateOrganizationRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const organization = await findOwn(call, id);
+    call.about({ id, name: organization.name });
+    if (name !== undefined) organization.rename(name, call.now);
+    await call.em.flush().catch(nameTaken);
+    return answer(organization);
+  }
+}
+
+async function findOwn(call: Call, id: string): Promise<Organization> {
+  const organization = id === call.caller.organizationId ? await call.em.findOne(Organization, id) : null;
+  if (organization === null) throw notFound("organization");
+  return organization;
+}
+
+function nameTaken(error: unknown): never {
+  throw violates(error, "organization_name_key") ? duplicate("name", "is taken") : error;
+}
+
+const answer = ({ id, name, createdAt, updatedAt }: Organization) => ({
+  id,
+  name,
+  createdAt: timestampFromDate(createdAt),
+  updatedAt: timestampFromDate(updatedAt),
+});

@@ -1,0 +1,25 @@
+import { defineEntity, p } from "@mikro-orm/core";
+import { createdAt, id, updatedAt } from "../db/columns.ts";
+
+const OrganizationTable = defineEntity({
+  name: "Organization",
+  tableName: "organization",
+  properties: {
+    id: id(),
+    name: p.text(),
+    /** The organization made at the first start, whose administrators may create others. */
+    instance: p.boolean().default(false),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+  },
+  uniques: [{ name: "organization_name_key", properties: ["name"] }],
+});
+
+/** Holds everything; nothing of one organization is visible to another. */
+export class Organization extends OrganizationTable.class {
+  rename(name: string, now: Date): void {
+    this.name = name;
+    this.updatedAt = now;
+  }
+}
+OrganizationTable.setClass(Organization);

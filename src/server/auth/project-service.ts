@@ -1,0 +1,132 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { LockMode } from "@mikro-orm/core";
+import * as pb from "../../../gen/ts/holdfast/auth/v1/project_service_pb.ts";
+import { run } from "../db/database.ts";
+import { Conditions, fetchPage } from "../db/page.ts";
+import { conflict, duplicate, notFound, violates } from "../errors.ts";
+import { type Call, callOf } from "../wire/call.ts";
+import { mentions } from "../wire/update-mask.ts";
+import { Project } from "./project.ts";
+
+interface Row {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly key_scope: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+/** The methods of project_service.proto. */
+export class ProjectService implements ServiceImpl<typeof pb.ProjectService> {
+  async createProject({ name, description, keyScope = "project" }: pb.CreateProjectRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const [row] = await run<Row>(
+      call.em,
+      "insert into project (organization_id, name, description, key_scope) values ($1, $2, $3, $4) returning *",
+      [call.caller.organizationId, name, description, keyScope],
+    ).catch(nameTaken);
+    const created = answerRow(row as Row);
+    call.about({ id: created.id, name, projectId: created.id });
+    return created;
+  }
+
+  async listProjects({ search, page, perPage }: pb.ListProjectsRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const where = new Conditions()
+      .add("organization_id = ?", call.caller.organizationId)
+      .add("id = any(?)", call.visibleProjects)
+      .contains("name", search);
+    const { rows, pagination } = await fetchPage<Row>(
+      call,
+      { columns: "*", from: "project", where, orderBy: "name, id" },
+      { page, perPage },
+    );
+    return { data: rows.map(answerRow), pagination };
+  }
+
+  async getProject({ id }: pb.GetProjectRequest, context: HandlerContext) {
+    return answer(await findProject(callOf(context), id));
+  }
+
+  async updateProject(request: pb.UpdateProjectRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const project = await findProject(call, request.id);
+    const mentioned = mentions(pb.UpdateProjectRequestSchema, request);
+    if (request.name !== undefined) project.name = request.name;
+    if (mentioned("description")) project.description = request.description ?? "";
+    if (request.keyScope !== undefined && request.keyScope !== project.keyScope) {
+      project.keyScope = request.keyScope as Project["keyScope"];
+      await moveKeys(call, project);
+    }
+    project.updatedAt = call.now;
+    await call.em.flush().catch(nameTaken);
+    return answer(project);
+  }
+
+  async deleteProject({ id }: pb.DeleteProjectRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const project = await findProject(call, id);
+    const [live] = await run(
+      call.em,
+      "select 1 from secret where project_id = $1 and status <> 'deleted' and (expires_at is null or expires_at > now()) limit 1",
+      [id],
+    );
+    if (live !== undefined) throw conflict("the project holds secrets");
+    await run(call.em, "delete from data_key where record_id in (select id from secret where project_id = $1)", [id]);
+    await run(call.em, "delete from secret where project_id = $1", [id]);
+    await run(call.em, "delete from role_binding where project_id = $1", [id]);
+    call.em.remove(project);
+    return {};
+  }
+}
+
+/** Locked in a call that changes something, so that a secret is not created in a project that is being removed. */
+async function findProject(call: Call, id: string): Promise<Project> {
+  const options = call.policy?.readOnly ? {} : { lockMode: LockMode.PESSIMISTIC_WRITE };
+  const project = await call.em.findOne(Project, { id }, options);
+  if (project === null) throw notFound("project");
+  call.about({ id, name: project.name, projectId: id });
+  call.authorizeIn(id);
+  return project;
+}
+
+/** What makes a key unique follows the project's key_scope; keys that would then collide keep it as it is. */
+async function moveKeys(call: Call, project: Project): Promise<void> {
+  const environment = project.keyScope === "environment" ? "coalesce(environment, '')" : "''";
+  await run(call.em, `update secret set key_environment = ${environment} where project_id = $1`, [project.id]).catch(
+    (error: unknown) => {
+      if (!violates(error, "secret_project_id_key_key")) throw error;
+      const message = "cannot be project while a key is used in several environments";
+      throw conflict(`key_scope ${message}`, [{ field: "key_scope", message }]);
+    },
+  );
+}
+
+function nameTaken(error: unknown): never {
+  throw violates(error, "project_organization_id_name_key")
+    ? duplicate("name", "already exists in this organization")
+    : error;
+}
+
+const answer = ({ id, organizationId, name, description, keyScope, createdAt, updatedAt }: Project) => ({
+  id,
+  organizationId,
+  name,
+  description,
+  keyScope,
+  createdAt: timestampFromDate(createdAt),
+  updatedAt: timestampFromDate(updatedAt),
+});
+
+const answerRow = (row: Row) => ({
+  id: row.id,
+  organizationId: row.organization_id,
+  name: row.name,
+  description: row.description,
+  keyScope: row.key_scope,
+  createdAt: timestampFromDate(new Date(row.created_at)),
+  updatedAt: timestampFromDate(new Date(row.updated_at)),
+});

@@ -1,0 +1,122 @@
+import { readFileSync } from "node:fs";
+import { BlockList, isIP } from "node:net";
+import { z } from "zod";
+
+/** A setting that stops the start; the message is one line that names it. */
+export class ConfigError extends Error {}
+
+const seconds = (fallback: number, min = 1, max = 86_400) =>
+  z.coerce.number().int().min(min).max(max).default(fallback);
+const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+const limit = (fallback: number) => z.coerce.number().int().min(0).max(1_000_000).default(fallback);
+const truthy = z
+  .string()
+  .optional()
+  .transform((text) => text?.trim().toLowerCase() === "true");
+const uuid = z.uuid().toLowerCase();
+const list = z
+  .string()
+  .default("")
+  .transform((text) =>
+    text
+      .split(",")
+      .map((item) => item.trim())
+      .filter((item) => item !== ""),
+  );
+const networks = list.transform((items, context) => {
+  const found = new BlockList();
+  for (const item of items) {
+    if (!addNetwork(found, item)) context.addIssue(`${item} is neither an address nor a network (CIDR)`);
+  }
+  return found;
+});
+
+/** Adds an address or a network in CIDR notation to `networks`; false when the text is neither. */
+export function addNetwork(networks: BlockList, text: string): boolean {
+  const [address = "", prefix, ...rest] = text.split("/");
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  const family = version === 6 ? "ipv6" : "ipv4";
+  if (prefix === undefined) {
+    networks.addAddress(address, family);
+    return true;
+  }
+  if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > (version === 6 ? 128 : 32)) return false;
+  networks.addSubnet(address, Number(prefix), family);
+  return true;
+}
+
+const redisNodes = z
+  .string()
+  .transform((text) => text.split(",").map((url) => url.trim()))
+  .refine((urls) => urls.every((url) => /^(rediss?:\/\/|\/)/.test(url)), "must be redis:// or rediss:// URLs")
+  .optional();
+
+const Settings = z.object({
+  HOST: z.string().min(1).default("127.0.0.1"),
+  PORT: port(8080),
+  OCSP_PORT: port(8081),
+  DATA_DIR: z.string().min(1).default(".holdfast"),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, "must be a postgresql:// URL")
+    .optional(),
+  REDIS_URL: redisNodes,
+  MASTER_KEY: z.string().optional(),
+  MASTER_KEY_FILE: z.string().optional(),
+  KEYTAB_ENABLED: truthy,
+  PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional(),
+  OCSP_URL: z.url({ protocol: /^https?$/ }).optional(),
+  TLS_CERT_FILE: z.string().optional(),
+  TLS_KEY_FILE: z.string().optional(),
+  TRUSTED_PROXIES: networks,
+  ACCESS_TOKEN_TTL_SECONDS: seconds(3600, 300),
+  RATE_LIMIT_AUTH: limit(10),
+  RATE_LIMIT_API: limit(100),
+  RATE_LIMIT_OCSP: limit(1000),
+  RATE_LIMIT_AGENT: limit(600),
+  LICENSE_EXPIRES_AT: z.iso.datetime({ offset: true }).optional(),
+  LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+  DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(200).default(16),
+  BOOTSTRAP_CLIENT_ID: z.string().min(1).max(255).optional(),
+  BOOTSTRAP_CLIENT_SECRET: z.string().min(16, "must have at least 16 characters").max(1024).optional(),
+  BOOTSTRAP_PROJECT_ID: uuid.optional(),
+});
+
+/** Every setting of the server, by its name without the prefix SERVICE_. */
+export type Config = z.infer<typeof Settings>;
+
+/** Reads the settings from variables named SERVICE_…; an empty one counts as unset. Throws a ConfigError that names each bad one. */
+export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  const given: Record<string, string> = {};
+  for (const name of Object.keys(Settings.shape)) {
+    const text = environment[`SERVICE_${name}`];
+    if (text !== undefined && text.trim() !== "") given[name] = text.trim();
+  }
+  const parsed = Settings.safeParse(given);
+  if (!parsed.success) {
+    throw new ConfigError(
+      parsed.error.issues.map(({ path, message }) => `SERVICE_${path.join(".")}: ${message}`).join("; "),
+    );
+  }
+  const config = parsed.data;
+  if ((config.DATABASE_URL === undefined) !== (config.REDIS_URL === undefined)) {
+    throw new ConfigError("SERVICE_DATABASE_URL and SERVICE_REDIS_URL go together: set both, or neither");
+  }
+  if ((config.TLS_CERT_FILE === undefined) !== (config.TLS_KEY_FILE === undefined)) {
+    throw new ConfigError("SERVICE_TLS_CERT_FILE and SERVICE_TLS_KEY_FILE go together: set both, or neither");
+  }
+  if (config.MASTER_KEY !== undefined && config.MASTER_KEY_FILE !== undefined) {
+    throw new ConfigError("SERVICE_MASTER_KEY and SERVICE_MASTER_KEY_FILE exclude each other: set one");
+  }
+  return config;
+}
+
+/** Reads a file that setting `name` points to. Throws a ConfigError that names the setting. */
+export function readSettingFile(name: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new ConfigError(`SERVICE_${name}: cannot read ${path} (${(error as NodeJS.ErrnoException).code})`);
+  }
+}

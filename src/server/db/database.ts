@@ -1,0 +1,129 @@
+import type { EntitySchema } from "@mikro-orm/core";
+import { Migrator } from "@mikro-orm/migrations";
+import { type EntityManager, MikroORM } from "@mikro-orm/postgresql";
+import { CompiledQuery } from "kysely";
+import pg from "pg";
+import type { Logger } from "../logging.ts";
+import { migrations } from "./migrations/list.ts";
+import { ServiceClient } from "./service-client.ts";
+
+export type { EntityManager };
+
+interface DatabaseOptions {
+  readonly url: string;
+  readonly poolSize: number;
+  // biome-ignore lint/suspicious/noExplicitAny: entities of all shapes
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly entities: readonly (EntitySchema<any> | (new () => object))[];
+  readonly logger: Logger;
+}
+
+/** A call must be refused within 3 s when the database does not answer (connect 2 s, statement 2.4 s, never both). */
+const timeouts = { connectionTimeoutMillis: 2000, statement_timeout: 2400, query_timeout: 2700 };
+
+/** Bound statements, prepared once per connection: those of a call run in its transaction, if it has one. */
+export interface Queries {
+  query<Row>(text: string, values: readonly unknown[]): Promise<Row[]>;
+}
+
+/** PostgreSQL as the server uses it: the entity manager for entities, bound statements for hot reads and sealed rows. */
+export class Database implements Queries {
+  readonly orm: MikroORM;
+  readonly pool: pg.Pool;
+  readonly #options: DatabaseOptions;
+
+  private constructor(orm: MikroORM, pool: pg.Pool, options: DatabaseOptions) {
+    this.orm = orm;
+    this.pool = pool;
+    this.#options = options;
+  }
+
+  static async open(options: DatabaseOptions): Promise<Database> {
+    const orm = await MikroORM.init({
+      entities: [...options.entities],
+      clientUrl: options.url,
+      extensions: [Migrator],
+      autoJoinRefsForFilters: false,
+      migrations: {
+        migrationsList: [...migrations],
+        snapshot: false,
+        transactional: true,
+        allOrNothing: true,
+        silent: true,
+        tableName: "migration",
+      },
+      schemaGenerator: { ignoreSchema: ["jobs"], skipTables: ["migration"] },
+      pool: { min: 0, max: options.poolSize, idleTimeoutMillis: 30_000 },
+      driverOptions: {
+        Client: ServiceClient,
+        ...timeouts,
+        idle_in_transaction_session_timeout: 15_000,
+        application_name: "holdfast",
+        keepAlive: true,
+      },
+      ensureDatabase: false,
+      logger: (line) => options.logger.debug({ orm: line.length }, "orm"),
+      debug: false,
+    });
+    await orm.connect();
+    const pool = (await orm.em.getConnection().getNativeClient()) as unknown as pg.Pool;
+    pool.on("error", () => {});
+    return new Database(orm, pool, options);
+  }
+
+  /** Brings the schema up to date; of several replicas that start at once one does it and the others wait. */
+  async migrate(): Promise<void> {
+    const session = new pg.Client({ connectionString: this.#options.url, application_name: "holdfast-migrate" });
+    session.on("error", () => {});
+    await session.connect();
+    try {
+      await session.query("set lock_timeout = '120s'");
+      await session.query("select pg_advisory_lock(hashtextextended('holdfast:migrations', 0))");
+      const applied = await this.orm.migrator.up();
+      for (const { name } of applied) this.#options.logger.info({ migration: name }, "migration applied");
+    } finally {
+      await session.end();
+    }
+  }
+
+  /** An entity manager of its own, which sees the rows of one organization only. */
+  fork(organizationId: string): EntityManager {
+    const em = this.orm.em.fork();
+    em.setFilterParams("tenant", { organizationId });
+    return em;
+  }
+
+  /** An entity manager that sees no tenant's rows: every entity with a tenant must be asked for with the filter off. */
+  forkWithoutTenant(): EntityManager {
+    return this.orm.em.fork();
+  }
+
+  /** One bound statement outside any transaction. */
+  async query<Row>(text: string, values: readonly unknown[]): Promise<Row[]> {
+    const { rows } = await this.pool.query(text, values as unknown[]);
+    return rows as Row[];
+  }
+
+  async close(): Promise<void> {
+    await this.orm.close(true);
+  }
+}
+
+/** One bound statement in the transaction of `em`; what it holds never becomes part of the SQL text. */
+export async function run<Row>(em: EntityManager, text: string, values: readonly unknown[]): Promise<Row[]> {
+  const { rows } = await em.getKysely().executeQuery(CompiledQuery.raw(text, [...values]));
+  return rows as Row[];
+}
+
+/** Runs `work` in a transaction of `em` that commits when it returns and rolls back when it throws. */
+export async function inTransaction<T>(em: EntityManager, work: () => Promise<T>): Promise<T> {
+  await em.begin();
+  try {
+    const result = await work();
+    await em.commit();
+    return result;
+  } catch (error) {
+    await em.rollback().catch(() => {});
+    throw error;
+  }
+}

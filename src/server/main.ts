@@ -1,0 +1,102 @@
+import { EngineError, type Engines, startEngines } from "../engines/engines.ts";
+import type { Bootstrapped } from "./auth/bootstrap.ts";
+import { type Config, ConfigError, readConfig } from "./config.ts";
+import { createLogger, type Logger } from "./logging.ts";
+import { readMasterKey } from "./seal/master-key.ts";
+import { type Part, type Server, startServer } from "./server.ts";
+
+const allParts: readonly Part[] = ["api", "jobs", "ocsp"];
+/** Past this the process ends whatever still runs: whoever sent the signal waits ten seconds. */
+const lastResortMs = 9500;
+
+/** Runs the server until SIGINT or SIGTERM. What keeps it from starting is said in one line, and the exit status is 1. */
+export async function serve(only: string | undefined): Promise<void> {
+  let engines: Engines | undefined;
+  let server: Server | undefined;
+  let stopping = false;
+  const stop = async (signal: NodeJS.Signals) => {
+    if (stopping) return;
+    stopping = true;
+    setTimeout(() => process.exit(1), lastResortMs).unref();
+    logger?.info({ signal }, "stopping");
+    await server?.stop();
+    await engines?.stop();
+    process.exit(0);
+  };
+  let logger: Logger | undefined;
+  try {
+    const config = readConfig();
+    logger = createLogger(config.LOG_LEVEL);
+    const parts = readParts(only);
+    const embedded = config.DATABASE_URL === undefined;
+    const masterKey = readMasterKey(config, embedded);
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void stop(signal));
+    engines = embedded ? await startEngines(config.DATA_DIR, { warn: (message) => logger?.warn(message) }) : undefined;
+    if (masterKey.generatedFile !== undefined) {
+      logger.warn(
+        `the master key is in ${masterKey.generatedFile}; in production set SERVICE_MASTER_KEY and keep it elsewhere`,
+      );
+    }
+    server = await startServer({
+      config,
+      logger,
+      masterKey,
+      parts,
+      databaseUrl: engines?.databaseUrl ?? config.DATABASE_URL ?? "",
+      redisUrls: engines === undefined ? (config.REDIS_URL ?? []) : [engines.redisUrl],
+    });
+    announce(server, config, logger);
+  } catch (error) {
+    process.stderr.write(`holdfast: ${explain(error)}\n`);
+    await server?.stop().catch(() => {});
+    await engines?.stop().catch(() => {});
+    process.exit(1);
+  }
+}
+
+function readParts(only: string | undefined): ReadonlySet<Part> {
+  if (only === undefined) return new Set(allParts);
+  const parts = only.split(",").map((part) => part.trim());
+  const unknown = parts.find((part) => !(allParts as readonly string[]).includes(part));
+  if (unknown !== undefined) throw new ConfigError(`--only: ${unknown} is not one of ${allParts.join(", ")}`);
+  return new Set(parts as Part[]);
+}
+
+function announce(server: Server, config: Config, logger: Logger): void {
+  const { address, ocspAddress, bootstrapped } = server;
+  const scheme = config.TLS_CERT_FILE === undefined ? "http" : "https";
+  const host = address?.address.includes(":") ? `[${address.address}]` : address?.address;
+  const url = config.PUBLIC_URL ?? `${scheme}://${host}:${address?.port}`;
+  logger.info({ url: address && url, ocsp_port: ocspAddress?.port }, "ready");
+  if (bootstrapped !== undefined) process.stdout.write(welcome(url, bootstrapped));
+}
+
+/** Shown once, on the first start on an empty database; the secret is kept nowhere else. */
+function welcome(url: string, { clientId, clientSecret, secretWasGiven, projectId }: Bootstrapped): string {
+  return `
+Holdfast is ready at ${url} (API reader: ${url}/docs).
+This is the first start. The administrator's credentials are shown this once:
+
+  export HOLDFAST_URL=${url}
+  export HOLDFAST_PROJECT_ID=${projectId}
+  export HOLDFAST_CLIENT_ID=${clientId}
+  export HOLDFAST_CLIENT_SECRET=${secretWasGiven ? "(SERVICE_BOOTSTRAP_CLIENT_SECRET)" : clientSecret}
+
+`;
+}
+
+function explain(error: unknown): string {
+  if (error instanceof ConfigError || error instanceof EngineError) return error.message;
+  const { code, message, port, stack } = error as NodeJS.ErrnoException & { port?: number };
+  if (code === "EADDRINUSE")
+    return `port ${port} is in use; stop what listens there, or set SERVICE_PORT or SERVICE_OCSP_PORT`;
+  if (code === "EACCES" && port !== undefined)
+    return `port ${port} may not be used by this user; set SERVICE_PORT above 1023`;
+  if (code === "EADDRNOTAVAIL") return "SERVICE_HOST is not an address of this machine";
+  const reachable = code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "ETIMEDOUT";
+  if (reachable) return `SERVICE_DATABASE_URL: the database cannot be reached (${code})`;
+  if (code === "28P01" || code === "28000")
+    return "SERVICE_DATABASE_URL: the database refuses the user or the password";
+  if (code === "3D000") return "SERVICE_DATABASE_URL: there is no such database; create it first";
+  return stack ?? message;
+}

@@ -1,0 +1,74 @@
+import { type AuditEvent, record } from "../audit/audit-writer.ts";
+import { type Database, type EntityManager, run } from "../db/database.ts";
+import { asSystem, type Job } from "../jobs.ts";
+import type { Logger } from "../logging.ts";
+import type { Call } from "../wire/call.ts";
+
+interface Expired {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly project_id: string;
+  readonly key: string;
+  readonly expires_at: string;
+}
+
+const batchSize = 1000;
+const returning = "returning s.id, s.organization_id, s.project_id, s.key, s.expires_at";
+
+/** Deletes softly the secret that holds a key, if its life is over. Returns whether that freed the key. */
+export async function expireKey(call: Call, projectId: string, keyEnvironment: string, key: string): Promise<boolean> {
+  const expired = await run<Expired>(
+    call.em,
+    `update secret s set status = 'deleted', deleted_at = s.expires_at, updated_at = s.expires_at
+     where s.project_id = $1 and s.key_environment = $2 and s.key = $3 and s.status <> 'deleted' and s.expires_at <= now()
+     ${returning}`,
+    [projectId, keyEnvironment, key],
+  );
+  for (const each of expired) call.alsoRecord("secret.expire", { id: each.id, name: each.key, projectId }, true);
+  return expired.length > 0;
+}
+
+/** Writes down, within a minute, what readers see from the instant a secret's life is over (gaps 2.8). */
+export function expiryJob(db: Database, logger: Logger): Job {
+  return {
+    name: "secret.expire",
+    schedule: "* * * * *",
+    async run() {
+      let swept = 0;
+      for (let batch = batchSize; batch === batchSize; swept += batch) batch = await asSystem(db, sweep);
+      if (swept > 0) logger.info({ secrets: swept }, "secrets expired");
+    },
+  };
+}
+
+async function sweep(em: EntityManager): Promise<number> {
+  const expired = await run<Expired>(
+    em,
+    `update secret s set status = 'deleted', deleted_at = s.expires_at, updated_at = s.expires_at
+     where s.id in (select id from secret where expires_at <= now() and status <> 'deleted'
+                    order by expires_at limit $1 for update skip locked)
+     ${returning}`,
+    [batchSize],
+  );
+  await record(em, expired.map(eventOf));
+  return expired.length;
+}
+
+const eventOf = (secret: Expired): AuditEvent => ({
+  organizationId: secret.organization_id,
+  occurredAt: new Date(),
+  action: "secret.expire",
+  outcome: "success",
+  actorType: "system",
+  actorId: null,
+  actorName: null,
+  resourceType: "secret",
+  resourceId: secret.id,
+  resourceName: secret.key,
+  projectId: secret.project_id,
+  reason: null,
+  requestId: null,
+  sourceIp: null,
+  userAgent: null,
+  details: { expired_at: new Date(secret.expires_at).toISOString() },
+});

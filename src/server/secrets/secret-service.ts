@@ -1,0 +1,333 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { LockMode } from "@mikro-orm/core";
+import * as pb from "../../../gen/ts/holdfast/secrets/v1/secret_service_pb.ts";
+import { millis } from "../db/columns.ts";
+import { run } from "../db/database.ts";
+import { Conditions, fetchPage } from "../db/page.ts";
+import { conflict, duplicate, invalidField, notFound, referenceNotFound, violates } from "../errors.ts";
+import type { Seal } from "../seal/seal.ts";
+import { type Call, callOf } from "../wire/call.ts";
+import { mentions } from "../wire/update-mask.ts";
+import { expireKey } from "./expiry.ts";
+import { type ChangeType, Secret } from "./secret.ts";
+import { isExpired, listItem, record, type SecretFields, selectFields, selectListFields } from "./secret-record.ts";
+import { keyEnvironmentOf, storeSecret, valuePlace } from "./store-secret.ts";
+
+const mostMetadataBytes = 16 * 1024;
+const longestKey = 255;
+
+/** One statement reads a value: the secret, the version asked for, and the key that opens it. */
+const selectValue = `select ${selectFields}, v.version as "shownVersion", v.sealed, k.wrapped
+  from secret s
+  join secret_version v on v.secret_id = s.id and v.version = coalesce($3, s.version)
+  join data_key k on k.record_id = s.id
+  where s.id = $1 and s.organization_id = $2 and s.status = 'active' and not ${isExpired}`;
+
+interface ValueRow extends SecretFields {
+  readonly shownVersion: number;
+  readonly sealed: Buffer;
+  readonly wrapped: Buffer;
+}
+
+interface VersionRow {
+  readonly version: number;
+  readonly created_at: number;
+  readonly created_by: string;
+  readonly change_type: string;
+  readonly change_reason: string;
+  readonly source_version: number | null;
+}
+
+/** The methods of secret_service.proto. */
+export class SecretService implements ServiceImpl<typeof pb.SecretService> {
+  readonly #seal: Seal;
+
+  constructor(seal: Seal) {
+    this.#seal = seal;
+  }
+
+  async createSecret(request: pb.CreateSecretRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const { key, projectId, changeReason, metadata } = request;
+    call.about({ name: key, projectId, reason: changeReason });
+    const project = await findProject(call, projectId, "project_id");
+    call.authorizeIn(project.id);
+    if (metadata !== undefined && Buffer.byteLength(JSON.stringify(metadata)) > mostMetadataBytes) {
+      throw invalidField("metadata", `must be at most ${mostMetadataBytes} bytes as JSON`);
+    }
+    const created = await storeSecret(call, this.#seal, {
+      project,
+      key,
+      environment: request.environment || null,
+      type: request.type ?? "generic",
+      description: request.description,
+      tags: request.tags,
+      metadata,
+      ttlHours: request.ttlHours,
+      rotationEnabled: request.rotation?.enabled ?? false,
+      rotationIntervalDays: request.rotation?.intervalDays,
+      changeReason,
+      value: Buffer.from(request.value ?? ""),
+    });
+    call.about({ id: created.id, details: { version: 1 } });
+    return record(created);
+  }
+
+  async listSecrets(request: pb.ListSecretsRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const { projectId, environment, search, tag, type, status = "active", page, perPage } = request;
+    call.about({ projectId });
+    await findProject(call, projectId, "project_id");
+    call.authorizeIn(projectId);
+    if (status !== "active") call.authorizeIn(projectId, "secret:archive");
+    const where = new Conditions()
+      .add("s.project_id = ?", projectId)
+      .add("s.organization_id = ?", call.caller.organizationId)
+      .contains("s.key", search)
+      .add("? = any(s.tags)", tag)
+      .add("s.type = ?", type);
+    if (environment === "") where.require("s.environment is null");
+    else where.add("s.environment = ?", environment);
+    if (status === "deleted") where.require(`(s.status = 'deleted' or ${isExpired})`);
+    else where.add("s.status = ?", status).require(`not ${isExpired}`);
+    const select = { columns: selectListFields, from: "secret s", where, orderBy: "s.key, s.id" };
+    const { rows, pagination } = await fetchPage<SecretFields>(call, select, { page, perPage });
+    return { data: rows.map(listItem), pagination };
+  }
+
+  async getSecret({ id, version, view }: pb.GetSecretRequest, context: HandlerContext) {
+    const call = callOf(context);
+    call.about({ id });
+    const { organizationId } = call.caller;
+    const [row] = await call.query<ValueRow>(selectValue, [id, organizationId, version ?? null]);
+    if (row === undefined) throw notFound(version === undefined ? "secret" : "secret or version");
+    call.about({ name: row.key, projectId: row.projectId, details: { version: row.shownVersion } });
+    call.authorizeIn(row.projectId);
+    call.headers["etag"] = `"${row.shownVersion}"`;
+    const shown = { ...record(row), version: row.shownVersion };
+    if (view === "metadata") {
+      call.action = "";
+      return shown;
+    }
+    if (isKnown(call, row.shownVersion)) {
+      call.action = "secret.check";
+      call.status = 304;
+      return shown;
+    }
+    const key = await this.#seal.dataKey(call, organizationId, id, row.wrapped);
+    const value = this.#seal.open(key, valuePlace(organizationId, id, row.shownVersion), row.sealed);
+    return { ...shown, value: value.toString("utf8") };
+  }
+
+  async updateSecret(request: pb.UpdateSecretRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const secret = await findActive(call, request.id);
+    call.about({ reason: request.changeReason });
+    expectVersion(secret, request.expectedVersion);
+    const mentioned = mentions(pb.UpdateSecretRequestSchema, request);
+    const { now } = call;
+    if (mentioned("description")) secret.description = request.description ?? "";
+    if (mentioned("tags")) secret.tags = [...new Set(request.tags)];
+    const { rotation, value } = request;
+    if (rotation?.enabled !== undefined || rotation?.intervalDays !== undefined) {
+      secret.setRotation(now, rotation.enabled, rotation.intervalDays);
+    }
+    if (mentioned("description") || mentioned("tags")) secret.updatedAt = now;
+    if (value !== undefined) {
+      await this.#addVersion(call, secret, Buffer.from(value), "manual_update", request.changeReason);
+    }
+    return record(secret);
+  }
+
+  async deleteSecret({ id }: pb.DeleteSecretRequest, context: HandlerContext) {
+    const call = callOf(context);
+    (await findActive(call, id)).delete(call.now);
+    return {};
+  }
+
+  async listSecretVersions({ id }: pb.ListSecretVersionsRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const secret = await findActive(call, id);
+    const rows = await call.query<VersionRow>(
+      `select version, ${millis("created_at")} as created_at, created_by, change_type, change_reason, source_version
+       from secret_version where secret_id = $1 order by version desc`,
+      [secret.id],
+    );
+    return { data: rows.map(versionAnswer) };
+  }
+
+  async rollbackSecret(request: pb.RollbackSecretRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const secret = await findActive(call, request.id);
+    call.about({ reason: request.changeReason });
+    expectVersion(secret, request.expectedVersion);
+    const target = request.version ?? 0;
+    const value = await this.#valueOf(call, secret, target);
+    await this.#addVersion(call, secret, value, "rollback", request.changeReason, target);
+    return { ...record(secret), rolledBackTo: target };
+  }
+
+  async copySecret(request: pb.CopySecretRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const source = await findActive(call, request.id);
+    call.about({ reason: request.changeReason });
+    const project = await findProject(call, request.targetProjectId ?? source.projectId, "target_project_id");
+    call.authorizeIn(project.id, call.targetPermission);
+    const version = request.version ?? source.version;
+    const value = await this.#valueOf(call, source, version);
+    const environment = (request.targetEnvironment ?? source.environment) || null;
+    const key = request.key ?? keyOfCopy(source, project, environment);
+    const copy = await storeSecret(call, this.#seal, {
+      project,
+      key,
+      environment,
+      type: source.type,
+      description: source.description,
+      tags: source.tags,
+      metadata: source.metadata,
+      ttlHours: request.ttlHours,
+      rotationEnabled: false,
+      rotationIntervalDays: undefined,
+      changeReason: request.changeReason,
+      value,
+    });
+    const read = { id: source.id, name: source.key, projectId: source.projectId, details: { version } };
+    call.alsoRecord("secret.read_value", read);
+    call.about({
+      id: copy.id,
+      name: key,
+      projectId: project.id,
+      details: { source_id: source.id, source_version: version },
+    });
+    return { ...record(copy), copiedFrom: { secretId: source.id, version } };
+  }
+
+  async archiveSecret({ id }: pb.ArchiveSecretRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const secret = await findInAnyState(call, id);
+    if (secret.lifecycle === "deleted") throw notFound("secret");
+    secret.archive(call.now);
+    return record(secret);
+  }
+
+  async restoreSecret({ id, ttlHours }: pb.RestoreSecretRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const secret = await findInAnyState(call, id);
+    const { projectId, keyEnvironment, key, expired, status } = secret;
+    if (expired && status !== "deleted") call.alsoRecord("secret.expire", { id, name: key, projectId }, true);
+    else await expireKey(call, projectId, keyEnvironment, key);
+    secret.restore(call.now, ttlHours);
+    await call.em.flush().catch((error: unknown) => {
+      throw violates(error, "secret_project_id_key_key") ? duplicate("key", "already exists in this project") : error;
+    });
+    return record(secret);
+  }
+
+  async deleteSecretPermanently({ id }: pb.DeleteSecretPermanentlyRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const secret = await findInAnyState(call, id);
+    await run(call.em, "delete from data_key where record_id = $1", [id]);
+    call.em.remove(secret);
+    return {};
+  }
+
+  /** Makes the next version; the row of the secret is locked, so two writers make two versions, one after the other. */
+  async #addVersion(
+    call: Call,
+    secret: Secret,
+    value: Buffer,
+    changeType: ChangeType,
+    reason: string,
+    source?: number,
+  ) {
+    const version = secret.addVersion(call.now);
+    const key = await this.#keyOf(call, secret);
+    const sealed = this.#seal.seal(key, valuePlace(secret.organizationId, secret.id, version), value);
+    await run(
+      call.em,
+      `insert into secret_version
+         (secret_id, version, organization_id, sealed, created_at, created_by, change_type, change_reason, source_version)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+      [secret.id, version, secret.organizationId, sealed, call.now, call.caller.id, changeType, reason, source ?? null],
+    );
+    call.about({ details: { version } });
+  }
+
+  async #valueOf(call: Call, secret: Secret, version: number): Promise<Buffer> {
+    const [row] = await call.query<{ sealed: Buffer }>(
+      "select sealed from secret_version where secret_id = $1 and version = $2",
+      [secret.id, version],
+    );
+    if (row === undefined) throw referenceNotFound("version", "version");
+    return this.#seal.open(
+      await this.#keyOf(call, secret),
+      valuePlace(secret.organizationId, secret.id, version),
+      row.sealed,
+    );
+  }
+
+  async #keyOf(call: Call, { organizationId, id }: Secret) {
+    const [row] = await call.query<{ wrapped: Buffer }>("select wrapped from data_key where record_id = $1", [id]);
+    if (row === undefined) throw new Error(`secret ${id} has no key`);
+    return this.#seal.dataKey(call, organizationId, id, row.wrapped);
+  }
+}
+
+/** Locked in a call that changes something, so that writers of one secret take turns. */
+async function findInAnyState(call: Call, id: string): Promise<Secret> {
+  const options = call.policy?.readOnly ? {} : { lockMode: LockMode.PESSIMISTIC_WRITE };
+  const secret = await call.em.findOne(Secret, { id }, options);
+  if (secret === null) throw notFound("secret");
+  call.about({ id: secret.id, name: secret.key, projectId: secret.projectId });
+  call.authorizeIn(secret.projectId);
+  return secret;
+}
+
+async function findActive(call: Call, id: string): Promise<Secret> {
+  const secret = await findInAnyState(call, id);
+  if (secret.lifecycle !== "active") throw notFound("secret");
+  return secret;
+}
+
+async function findProject(call: Call, id: string, field: string): Promise<{ id: string; keyScope: string }> {
+  const [project] = await call.query<{ id: string; keyScope: string }>(
+    'select id, key_scope as "keyScope" from project where id = $1 and organization_id = $2',
+    [id, call.caller.organizationId],
+  );
+  if (project === undefined) throw referenceNotFound(field, "project");
+  return project;
+}
+
+function expectVersion(secret: Secret, expected: number | undefined): void {
+  if (expected === undefined || expected === secret.version) return;
+  const message = `the current version is ${secret.version}`;
+  throw conflict(message, [{ field: "expected_version", message }]);
+}
+
+/** Whether the caller says by If-None-Match that it has this version already (G-11.6); gRPC has no such answer. */
+function isKnown(call: Call, version: number): boolean {
+  const header = call.source.door === "rest" ? call.source.header("if-none-match") : undefined;
+  if (header === undefined) return false;
+  return header.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === `"${version}"`);
+}
+
+/** A copy beside its source cannot have the same key: its environment tells the two apart (G-2.16). */
+function keyOfCopy(source: Secret, project: { id: string; keyScope: string }, environment: string | null): string {
+  const holdsItsKey =
+    project.id === source.projectId && keyEnvironmentOf(project.keyScope, environment) === source.keyEnvironment;
+  if (!holdsItsKey || project.keyScope === "environment" || environment === null) return source.key;
+  const key = `${source.key}_${environment.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}`;
+  if ([...key].length > longestKey)
+    throw invalidField("key", `is needed: ${source.key}_… would be longer than ${longestKey} characters`);
+  return key;
+}
+
+const versionAnswer = (row: VersionRow) => ({
+  version: row.version,
+  createdAt: timestampFromMs(Math.round(row.created_at)),
+  createdBy: row.created_by,
+  changeType: row.change_type,
+  changeReason: row.change_reason,
+  sourceVersion: row.source_version ?? undefined,
+});

@@ -1,0 +1,144 @@
+import { defineEntity, p } from "@mikro-orm/core";
+import { Project } from "../auth/project.ts";
+import { createdAt, id, tenantFilter, time, updatedAt } from "../db/columns.ts";
+import { wrongState } from "../errors.ts";
+
+/** What made a version (G-2.15). */
+export type ChangeType = "initial" | "manual_update" | "rotation" | "rollback";
+
+/** Days between rotations when they are enabled without saying how many (G-2.13). */
+export const defaultIntervalDays = 30;
+
+const dayMs = 86_400_000;
+const hourMs = 3_600_000;
+
+const SecretTable = defineEntity({
+  name: "Secret",
+  tableName: "secret",
+  properties: {
+    id: id(),
+    organizationId: p.uuid(),
+    projectId: () => p.manyToOne(Project).mapToPk().fieldName("project_id"),
+    key: p.text().collation("C"),
+    /** Part of what makes the key unique: the environment under key_scope "environment", otherwise empty. */
+    keyEnvironment: p.text().default(""),
+    environment: p.text().nullable(),
+    type: p.text().default("generic"),
+    description: p.text().default(""),
+    tags: p.array().columnType("text[]").defaultRaw("'{}'"),
+    metadata: p.json<Record<string, unknown>>().defaultRaw("'{}'"),
+    status: p.enum(["active", "archived", "deleted"] as const).default("active"),
+    version: p.integer().default(1),
+    createdBy: p.text(),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+    archivedAt: time().nullable(),
+    deletedAt: time().nullable(),
+    expiresAt: time().nullable(),
+    rotationEnabled: p.boolean().default(false),
+    rotationIntervalDays: p.integer().nullable(),
+    lastRotated: time().nullable(),
+    nextRotation: time().nullable(),
+    /** Judged by the database's clock, which all replicas share. */
+    expired: p
+      .boolean()
+      .formula((columns) => `coalesce(${String(columns["expiresAt"])} <= now(), false)`)
+      .persist(false),
+  },
+  uniques: [
+    {
+      name: "secret_project_id_key_key",
+      properties: ["projectId", "keyEnvironment", "key"],
+      where: "status <> 'deleted'",
+    },
+  ],
+  indexes: [
+    { name: "secret_project_id_status_key_index", properties: ["projectId", "status", "key", "id"] },
+    {
+      name: "secret_expires_at_index",
+      properties: ["expiresAt"],
+      where: "expires_at is not null and status <> 'deleted'",
+    },
+    { name: "secret_organization_id_index", properties: ["organizationId"] },
+  ],
+  filters: tenantFilter,
+});
+
+/** A named value of a project. Its versions are added, never edited. */
+export class Secret extends SecretTable.class {
+  /** From the instant its life is over a secret is as good as deleted, whether the sweep has come by or not (gaps 2.8). */
+  get lifecycle(): "active" | "archived" | "deleted" {
+    return this.expired ? "deleted" : this.status;
+  }
+
+  archive(now: Date): void {
+    if (this.lifecycle === "archived") throw wrongState("secret is already archived");
+    this.status = "archived";
+    this.archivedAt = now;
+    this.updatedAt = now;
+  }
+
+  delete(now: Date): void {
+    this.status = "deleted";
+    this.deletedAt = now;
+    this.updatedAt = now;
+  }
+
+  /** Brings the secret back; an overdue rotation starts its interval anew, so that nothing rotates by surprise (G-2.19). */
+  restore(now: Date, ttlHours: number | undefined): void {
+    if (this.lifecycle === "active") throw wrongState("secret is already active");
+    if (ttlHours !== undefined) this.expiresAt = new Date(now.getTime() + ttlHours * hourMs);
+    else if (this.expired) this.expiresAt = null;
+    this.status = "active";
+    this.archivedAt = null;
+    this.deletedAt = null;
+    this.updatedAt = now;
+    if (this.rotationEnabled && this.nextRotation != null && this.nextRotation <= now) this.#scheduleFrom(now);
+  }
+
+  /** Numbers only rise, so a rollback is a new version too. Returns the new number. */
+  addVersion(now: Date): number {
+    this.version += 1;
+    this.updatedAt = now;
+    return this.version;
+  }
+
+  /** What is left out stays as it is; `next_rotation` exists only while rotation is enabled (G-2.5). */
+  setRotation(now: Date, enabled: boolean | undefined, intervalDays: number | undefined): void {
+    const wasEnabled = this.rotationEnabled;
+    const hadInterval = this.rotationIntervalDays;
+    this.rotationEnabled = enabled ?? wasEnabled;
+    this.rotationIntervalDays = intervalDays ?? hadInterval;
+    if (!this.rotationEnabled) this.nextRotation = null;
+    else {
+      this.rotationIntervalDays ??= defaultIntervalDays;
+      const base = this.lastRotated ?? now;
+      if (!wasEnabled) this.#scheduleFrom(now);
+      else if (this.rotationIntervalDays !== hadInterval) this.#scheduleFrom(base);
+    }
+    this.updatedAt = now;
+  }
+
+  #scheduleFrom(start: Date): void {
+    this.nextRotation = new Date(start.getTime() + (this.rotationIntervalDays ?? defaultIntervalDays) * dayMs);
+  }
+}
+SecretTable.setClass(Secret);
+
+/** One value of a secret. (secret, version) is the key: of two writers of one version, one fails. */
+export const SecretVersion = defineEntity({
+  name: "SecretVersion",
+  tableName: "secret_version",
+  properties: {
+    secretId: () => p.manyToOne(Secret).mapToPk().fieldName("secret_id").deleteRule("cascade").primary(),
+    version: p.integer().primary(),
+    organizationId: p.uuid(),
+    sealed: p.blob(),
+    createdAt: createdAt(),
+    createdBy: p.text(),
+    changeType: p.text(),
+    changeReason: p.text().default(""),
+    sourceVersion: p.integer().nullable(),
+  },
+  filters: tenantFilter,
+});

@@ -1,0 +1,226 @@
+import { readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { Redis, type RedisOptions } from "ioredis";
+import { HealthService as healthDescriptor } from "../../gen/ts/holdfast/health/v1/health_service_pb.ts";
+import { RateClass } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
+import { type Responder, startResponder } from "../ocsp/responder.ts";
+import { AuditWriter } from "./audit/audit-writer.ts";
+import { audit } from "./audit/context.ts";
+import { authEntities, openAuth } from "./auth/auth.ts";
+import { type Bootstrapped, bootstrap } from "./auth/bootstrap.ts";
+import { type Config, readSettingFile } from "./config.ts";
+import type { Context, Core } from "./context.ts";
+import { Database } from "./db/database.ts";
+import { Components, overall } from "./health/components.ts";
+import { HealthService } from "./health/health-service.ts";
+import { type Job, Jobs } from "./jobs.ts";
+import { Locks } from "./lock/lock.ts";
+import type { Logger } from "./logging.ts";
+import { DataKey, OrganizationKey, ServiceKey } from "./seal/key-tables.ts";
+import type { MasterKey } from "./seal/master-key.ts";
+import { asKey, Seal } from "./seal/seal.ts";
+import { secrets } from "./secrets/context.ts";
+import { Call, requestIdFrom } from "./wire/call.ts";
+import { authorizing, identifying, limiting, recording, validating } from "./wire/chain.ts";
+import { clientAddress } from "./wire/client-address.ts";
+import { Documents } from "./wire/documents.ts";
+import { doors, type Service } from "./wire/doors.ts";
+import { purgeJob, replaying } from "./wire/idempotency.ts";
+import { IdempotencyRecord } from "./wire/idempotency-record.ts";
+import { cleartextListener, type Listener, tlsListener } from "./wire/listener.ts";
+import { RateLimits } from "./wire/rate-limits.ts";
+import type { HttpRequest } from "./wire/rest.ts";
+import { unitOfWork } from "./wire/unit-of-work.ts";
+
+/** What the server is made of. A new context is one line here. */
+const contexts: readonly Context[] = [secrets, audit];
+
+/** Every table; the migrations are checked against them. */
+export const entities = [
+  ...[ServiceKey, OrganizationKey, DataKey, IdempotencyRecord, ...authEntities],
+  ...contexts.flatMap((context) => context.entities),
+];
+
+/** What a process of the server does. */
+export type Part = "api" | "jobs" | "ocsp";
+
+export interface ServerOptions {
+  readonly config: Config;
+  readonly databaseUrl: string;
+  readonly redisUrls: readonly string[];
+  readonly masterKey: MasterKey;
+  readonly logger: Logger;
+  readonly parts: ReadonlySet<Part>;
+}
+
+/** A running server. */
+export interface Server {
+  /** Where the API listens; undefined without the part "api". */
+  readonly address: AddressInfo | undefined;
+  readonly ocspAddress: AddressInfo | undefined;
+  /** What the first start on an empty database made. */
+  readonly bootstrapped: Bootstrapped | undefined;
+  readonly core: Core;
+  /** Drains: stops accepting, finishes what runs, ends streams, within `graceMs`. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** The version of the service, which is the package's. */
+export const version: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
+
+/** Redis commands fail fast while it is away: everything that uses them has another way. */
+const redisOptions = {
+  commandTimeout: 200,
+  socketTimeout: 500,
+  connectTimeout: 500,
+  maxRetriesPerRequest: 1,
+  enableOfflineQueue: false,
+  lazyConnect: true,
+  retryStrategy: (attempt: number) => Math.min(50 * attempt, 1000),
+} satisfies RedisOptions;
+
+const defaultGraceMs = 8000;
+
+/** Starts a server on engines that are there already. Throws a ConfigError for a master key that is not the database's. */
+export async function startServer(options: ServerOptions): Promise<Server> {
+  const { config, logger, databaseUrl, redisUrls, parts } = options;
+  const db = await Database.open({ url: databaseUrl, poolSize: config.DATABASE_POOL_SIZE, entities, logger });
+  await db.migrate();
+  const core: Core = {
+    config,
+    logger,
+    db,
+    seal: new Seal(db, options.masterKey.key),
+    audit: new AuditWriter(db),
+    jobs: new Jobs(databaseUrl, logger),
+    locks: new Locks(redisUrls),
+  };
+  const auth = await openAuth(core);
+  const bootstrapped = await bootstrap(core, auth.pepper);
+  const redis = new Redis(redisUrls[0] as string, redisOptions);
+  redis.on("error", () => {});
+  await redis
+    .connect()
+    .catch(() => logger.warn("Redis cannot be reached; limits are counted in memory until it is back"));
+
+  const responder = parts.has("ocsp")
+    ? await startResponder(config.HOST, config.OCSP_PORT, () => responderState(db))
+    : undefined;
+  const components = new Components(db, redis, () => config.OCSP_URL ?? urlOf(responder, config));
+  const listener = parts.has("api") ? await apiListener(core, auth, redis, components) : undefined;
+  const address = await listener?.api.listen(config.HOST, config.PORT);
+  const jobs = [...contexts.flatMap((context) => context.jobs?.(core) ?? []), purgeJob(db)] satisfies Job[];
+  // The API serves while the job queue starts: nothing that a call does waits for it.
+  const jobsStarted = core.jobs
+    .start(jobs, parts.has("jobs"))
+    .catch((err: unknown) => logger.error({ err }, "job queue did not start"));
+
+  return {
+    address,
+    ocspAddress: responder?.address,
+    bootstrapped,
+    core,
+    async stop(graceMs = defaultGraceMs) {
+      listener?.shutdown.abort();
+      await Promise.all([
+        listener?.api.close(graceMs),
+        responder?.close(),
+        jobsStarted.then(() => core.jobs.stop(graceMs)),
+      ]);
+      redis.disconnect();
+      await core.locks.close();
+      await db.close();
+    },
+  };
+}
+
+async function apiListener(
+  core: Core,
+  auth: Awaited<ReturnType<typeof openAuth>>,
+  redis: Redis,
+  components: Components,
+) {
+  const { config, db, audit: auditWriter, logger, seal } = core;
+  const limits = new RateLimits(redis, {
+    [RateClass.AUTH]: config.RATE_LIMIT_AUTH,
+    [RateClass.API]: config.RATE_LIMIT_API,
+    [RateClass.AGENT]: config.RATE_LIMIT_AGENT,
+  });
+  const health = new HealthService({
+    db,
+    components,
+    version,
+    licenseExpiresAt: config.LICENSE_EXPIRES_AT,
+    statistics: Object.assign({}, ...contexts.map(({ statistics }) => statistics)),
+  });
+  const services: Service[] = [{ descriptor: healthDescriptor, implementation: health }, ...auth.services];
+  for (const context of contexts) services.push(...((await context.services?.(core)) ?? []));
+  const { authenticate } = auth;
+  const features = new Set(config.KEYTAB_ENABLED ? ["keytabs"] : []);
+  // The outermost first; this is the order of the answers (G-0.10).
+  const chain = [
+    identifying(authenticate),
+    limiting(limits),
+    recording(auditWriter, logger),
+    authorizing(features),
+    validating(logger),
+    unitOfWork(auditWriter),
+    replaying(asKey(await seal.serviceKey("idempotency"))),
+  ];
+  const newCall = (request: HttpRequest) => callFrom(request, core);
+  const documents = new Documents(new URL("../../gen/openapi.json", import.meta.url));
+  const shutdown = new AbortController();
+  const handler = doors({
+    services,
+    chain,
+    newCall,
+    authenticate,
+    limits,
+    documents,
+    isHealthy: async () => overall(await components.check()) === "healthy",
+    shutdown: shutdown.signal,
+  });
+  const api: Listener =
+    config.TLS_CERT_FILE === undefined
+      ? cleartextListener(handler)
+      : tlsListener(handler, {
+          cert: readSettingFile("TLS_CERT_FILE", config.TLS_CERT_FILE),
+          key: readSettingFile("TLS_KEY_FILE", config.TLS_KEY_FILE ?? ""),
+        });
+  return { api, shutdown };
+}
+
+function callFrom(request: HttpRequest, { config, db }: Core): Call {
+  const { headers } = request;
+  const header = (name: string) => {
+    const value = headers[name];
+    return Array.isArray(value) ? value.join(", ") : value;
+  };
+  const isRpc =
+    headers["content-type"]?.startsWith("application/grpc") === true || request.url?.startsWith("/holdfast.") === true;
+  const call = new Call(
+    {
+      door: isRpc ? "rpc" : "rest",
+      requestId: requestIdFrom(header("x-request-id")),
+      address: clientAddress(request.socket.remoteAddress ?? "", header("x-forwarded-for"), config.TRUSTED_PROXIES),
+      header,
+    },
+    db,
+  );
+  if (config.TLS_CERT_FILE !== undefined) call.headers["strict-transport-security"] = "max-age=31536000";
+  return call;
+}
+
+/** No certificate authorities exist yet: what is left to ask is whether the database answers. */
+async function responderState(db: Database) {
+  const databaseConnected = await db.query("select $1::int", [1]).then(
+    () => true,
+    () => false,
+  );
+  return { databaseConnected, certificateAuthorities: 0, signingKeys: 0 };
+}
+
+function urlOf(responder: Responder | undefined, config: Config): string {
+  const { address, port } = responder?.address ?? { address: config.HOST, port: config.OCSP_PORT };
+  return `http://${address.includes(":") ? `[${address}]` : address}:${port}`;
+}

@@ -1,0 +1,189 @@
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import { pathToString } from "@bufbuild/protobuf/reflect";
+import { createValidator, type Validator } from "@bufbuild/protovalidate";
+import type { Interceptor } from "@connectrpc/connect";
+import { RateClass } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
+import type { AuditWriter } from "../audit/audit-writer.ts";
+import {
+  authInvalid,
+  authRequired,
+  type FieldFault,
+  invalid,
+  notFound,
+  permissionDenied,
+  Refusal,
+  toRefusal,
+} from "../errors.ts";
+import { type Logger, redact } from "../logging.ts";
+import { type Call, callKey } from "./call.ts";
+import { addressKey } from "./client-address.ts";
+import type { Authenticate } from "./identity.ts";
+import type { RateLimits } from "./rate-limits.ts";
+
+const callIn = (request: { contextValues: { get(key: typeof callKey): Call | undefined } }): Call => {
+  const call = request.contextValues.get(callKey);
+  if (call === undefined) throw new Error("a request came past the doors");
+  return call;
+};
+
+/** Finds out who calls; refuses nobody, so that a bad token is counted before it is refused. */
+export async function identify(call: Call, authenticate: Authenticate): Promise<void> {
+  const authorization = call.source.header("authorization");
+  if (authorization === undefined) return;
+  const [, scheme = "", token = ""] = /^(\S*)\s*(.*)$/.exec(authorization.trim()) ?? [];
+  if (scheme.toLowerCase() !== "bearer") {
+    call.anonymousBecause = authInvalid("the Authorization header must be of the scheme Bearer");
+  } else if (token === "") call.anonymousBecause = authRequired();
+  else {
+    try {
+      call.identity = await authenticate(token);
+    } catch (error) {
+      call.anonymousBecause = toRefusal(error);
+    }
+  }
+}
+
+/** Counts the request and says where the caller stands; throws RATE_LIMITED past the limit (gaps section 11). */
+export async function limit(call: Call, rateClass: RateClass, limits: RateLimits): Promise<void> {
+  const { identity } = call;
+  const byAddress = rateClass === RateClass.AUTH || identity === undefined;
+  const key = byAddress ? addressKey(call.source.address) : identity.id;
+  const standing = await limits.count(rateClass, key, byAddress ? undefined : identity.rateLimitPerMinute);
+  if (standing === undefined) return;
+  call.headers["x-ratelimit-limit"] = String(standing.limit);
+  call.headers["x-ratelimit-remaining"] = String(standing.remaining);
+  call.headers["x-ratelimit-reset"] = String(standing.resetAt);
+  if (standing.exceeded) {
+    const { retryAfterSeconds } = standing;
+    throw new Refusal("RATE_LIMITED", `the limit of ${standing.limit} requests a minute is exceeded`, {
+      retryAfterSeconds,
+    });
+  }
+}
+
+export function identifying(authenticate: Authenticate): Interceptor {
+  return (next) => async (request) => {
+    await identify(callIn(request), authenticate);
+    return next(request);
+  };
+}
+
+export function limiting(limits: RateLimits): Interceptor {
+  return (next) => async (request) => {
+    const call = callIn(request);
+    await limit(call, call.policy?.rate ?? RateClass.API, limits);
+    return next(request);
+  };
+}
+
+/** Records denials and failures, and answers every error in our own vocabulary. */
+export function recording(audit: AuditWriter, logger: Logger): Interceptor {
+  return (next) => async (request) => {
+    const call = callIn(request);
+    call.action = call.policy?.action ?? "";
+    try {
+      return await next(request);
+    } catch (error) {
+      const refusal = toRefusal(error);
+      logRefusal(logger, call, refusal);
+      const outcome = refusal.status === 401 || refusal.status === 403 ? "denied" : "failure";
+      const action = outcome === "denied" ? call.action || (call.policy?.deniedAction ?? "") : call.action;
+      const known = call.identity?.organizationId ?? call.organizationId;
+      if (action !== "" && known !== undefined && refusal.errorCode !== "SERVICE_UNAVAILABLE") {
+        await audit.write(call.event(action, outcome, { reason: refusal.errorCode }));
+      }
+      throw refusal;
+    }
+  };
+}
+
+function logRefusal(logger: Logger, call: Call, refusal: Refusal): void {
+  const line = { request_id: call.source.requestId, method: call.policy?.method.name, code: refusal.errorCode };
+  if (refusal.errorCode === "INTERNAL_ERROR") logger.error({ ...line, err: refusal.cause }, "call failed unexpectedly");
+  else if (refusal.errorCode === "SERVICE_UNAVAILABLE")
+    logger.warn({ ...line, err: refusal.cause }, "call could not be served");
+  else logger.debug(line, "call refused");
+}
+
+/** Whether the caller may call at all; which project they may do it in, the method asks once it knows the project. */
+export function authorizing(enabledFeatures: ReadonlySet<string>): Interceptor {
+  return (next) => async (request) => {
+    const call = callIn(request);
+    authorize(call, enabledFeatures);
+    return next(request);
+  };
+}
+
+function authorize(call: Call, enabledFeatures: ReadonlySet<string>): void {
+  const { policy, identity } = call;
+  if (policy === undefined) throw new Error("a call without a policy");
+  const isPublic = policy.caller.case === "public";
+  if (!isPublic && identity === undefined) throw call.anonymousBecause;
+  if (policy.feature !== "" && !enabledFeatures.has(policy.feature)) {
+    throw new Refusal("FEATURE_DISABLED", `the feature ${policy.feature} is switched off`);
+  }
+  if (isPublic || identity === undefined) return;
+  if (!identity.admits(call.source.address)) {
+    throw new Refusal("PERMISSION_DENIED", "the credential may not be used from this address");
+  }
+  const { caller } = policy;
+  if (caller.case === "permission") {
+    const held =
+      identity.permissions.has(caller.value) ||
+      (policy.inProject &&
+        [...identity.projectPermissions.values()].some((permissions) => permissions.has(caller.value)));
+    if (!held) throw permissionDenied(caller.value);
+  } else if (caller.case === "role" && !identity.roles.has(caller.value)) {
+    throw new Refusal("PERMISSION_DENIED", `role ${caller.value} is required`);
+  }
+}
+
+/** Refuses a message that could not be read or breaks a rule of its proto, with every fault named. */
+export function validating(logger: Logger): Interceptor {
+  const validator = createValidator();
+  return (next) => async (request) => {
+    const call = callIn(request);
+    if (call.unreadableBecause !== undefined) throw call.unreadableBecause;
+    if (!request.stream) validate(validator, call, request.method.input, request.message);
+    if (!request.stream && logger.isLevelEnabled("trace")) {
+      const message = redact(request.method.input, request.message);
+      logger.trace({ request_id: call.source.requestId, method: request.method.name, message }, "call");
+    }
+    return next(request);
+  };
+}
+
+function validate(validator: Validator, call: Call, schema: DescMessage, message: Message): void {
+  const result = validator.validate(schema, message);
+  if (result.kind === "error") throw result.error;
+  const faults: FieldFault[] = [];
+  for (const violation of result.kind === "invalid" ? result.violations : []) {
+    const path = pathToString(violation.field);
+    if (call.policy?.pathFields.has(path)) throw notFound(call.policy.resourceType.replaceAll("_", " ") || "resource");
+    faults.push({ field: path, message: violation.message });
+  }
+  findNul(schema, message, "", faults);
+  if (faults.length > 0) throw invalid(faults);
+}
+
+/** PostgreSQL's text holds every character but U+0000; what is sealed may hold that too. */
+function findNul(schema: DescMessage, message: Message, prefix: string, faults: FieldFault[]): void {
+  for (const field of schema.fields) {
+    const found = (message as unknown as Record<string, unknown>)[field.localName];
+    if (found === undefined || field.proto.options?.debugRedact === true) continue;
+    const path = `${prefix}${field.name}`;
+    if (typeof found === "string") {
+      if (found.includes("\0")) faults.push({ field: path, message: "must not contain U+0000" });
+    } else if (field.fieldKind === "list" && field.listKind === "scalar") {
+      (found as unknown[]).forEach((item, index) => {
+        if (typeof item === "string" && item.includes("\0")) {
+          faults.push({ field: `${path}[${index}]`, message: "must not contain U+0000" });
+        }
+      });
+    } else if (field.fieldKind === "message" && field.message.typeName.startsWith("holdfast.")) {
+      findNul(field.message, found as Message, `${path}.`, faults);
+    } else if (field.fieldKind === "message" && field.message.typeName === "google.protobuf.Struct") {
+      if (JSON.stringify(found).includes("\\u0000")) faults.push({ field: path, message: "must not contain U+0000" });
+    }
+  }
+}

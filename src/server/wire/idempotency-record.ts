@@ -1,0 +1,17 @@
+import { defineEntity, p } from "@mikro-orm/core";
+import { createdAt } from "../db/columns.ts";
+
+/** The outcome of a call that carried an Idempotency-Key (G-0.13), sealed under a key of its own organization. */
+export const IdempotencyRecord = defineEntity({
+  name: "IdempotencyRecord",
+  tableName: "idempotency_record",
+  properties: {
+    identityId: p.uuid().primary(),
+    key: p.text().primary(),
+    organizationId: p.uuid(),
+    /** Keyed hash of method, path and body. */
+    request: p.blob(),
+    outcome: p.blob(),
+    createdAt: createdAt().index("idempotency_record_created_at_index"),
+  },
+});

@@ -1,0 +1,116 @@
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import { create, type DescMethodUnary, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import type { Interceptor, UnaryRequest, UnaryResponse } from "@connectrpc/connect";
+import { type Database, run } from "../db/database.ts";
+import { conflict, invalidField } from "../errors.ts";
+import type { Job } from "../jobs.ts";
+import { decrypt, encrypt } from "../seal/cipher.ts";
+import { type Call, callKey } from "./call.ts";
+import { bindingsOf } from "./http-rule.ts";
+
+/** Answers that show a credential once are replayed for this long only. */
+const credentialReplayMs = 5 * 60_000;
+const visibleAscii = /^[\x21-\x7e]{1,255}$/;
+
+interface Stored {
+  readonly request: Buffer;
+  readonly outcome: Buffer;
+  readonly age_ms: number;
+}
+
+/**
+ * Replays the outcome of a POST that an identity sends again under the same Idempotency-Key within 24 hours (G-0.13).
+ * The outcome is written in the transaction of the change, so that either both are there or neither.
+ */
+export function replaying(key: KeyObject): Interceptor {
+  return (next) => (request) => {
+    const call = request.contextValues.get(callKey) as Call;
+    const given = call.source.header("idempotency-key");
+    if (given === undefined || request.stream || call.identity === undefined || !isPost(request.method))
+      return next(request);
+    return replayOrRun(key, given, call, request, next as (request: UnaryRequest) => Promise<UnaryResponse>);
+  };
+}
+
+const isPost = (method: UnaryRequest["method"]) =>
+  method.methodKind === "unary" && bindingsOf(method as DescMethodUnary).some(({ verb }) => verb === "POST");
+
+async function replayOrRun(
+  key: KeyObject,
+  given: string,
+  call: Call,
+  request: UnaryRequest,
+  next: (request: UnaryRequest) => Promise<UnaryResponse>,
+): Promise<UnaryResponse> {
+  if (!visibleAscii.test(given))
+    throw invalidField("header.Idempotency-Key", "must be 1 to 255 visible ASCII characters");
+  const identityId = call.caller.id;
+  const place = `holdfast/v1|idempotency|${identityId}|${given}`;
+  const fingerprint = createHmac("sha256", key)
+    .update(`${request.method.parent.typeName}/${request.method.name}\n`)
+    .update(toBinary(request.method.input, request.message as Message))
+    .digest();
+  const stored = await findStored(call, identityId, given);
+  if (stored !== undefined) {
+    if (!timingSafeEqual(stored.request, fingerprint)) {
+      throw conflict("the Idempotency-Key was used for another request");
+    }
+    if (call.policy?.answersCredential && stored.age_ms > credentialReplayMs) {
+      throw conflict("the credential in this answer can no longer be shown");
+    }
+    const message = fromBinary(request.method.output, decrypt(key, place, stored.outcome));
+    call.headers["idempotency-replayed"] = "true";
+    call.about({ details: { replayed: true } });
+    call.authorizedByReplay();
+    return answer(request, message);
+  }
+  const response = await next(request);
+  const message = response.message as Message;
+  const complete = message.$typeName === undefined ? create(request.method.output, message as never) : message;
+  await run(
+    call.em,
+    `insert into idempotency_record (identity_id, key, organization_id, request, outcome) values ($1, $2, $3, $4, $5)
+     on conflict (identity_id, key) do update
+       set request = excluded.request, outcome = excluded.outcome, created_at = now()`,
+    [
+      identityId,
+      given,
+      call.caller.organizationId,
+      fingerprint,
+      encrypt(key, place, toBinary(request.method.output, complete)),
+    ],
+  );
+  return response;
+}
+
+async function findStored(call: Call, identityId: string, given: string): Promise<Stored | undefined> {
+  const [lock] = await run<{ free: boolean }>(
+    call.em,
+    "select pg_try_advisory_xact_lock(hashtextextended($1, 0)) as free",
+    [`idempotency:${identityId}:${given}`],
+  );
+  if (!lock?.free) throw conflict("the first request with this Idempotency-Key is still running");
+  const [stored] = await run<Stored>(
+    call.em,
+    `select request, outcome, (extract(epoch from now() - created_at) * 1000)::float8 as age_ms
+     from idempotency_record where identity_id = $1 and key = $2 and created_at > now() - interval '24 hours'`,
+    [identityId, given],
+  );
+  return stored;
+}
+
+/** Outcomes are kept for 24 hours. */
+export function purgeJob(db: Database): Job {
+  return {
+    name: "idempotency.purge",
+    schedule: "17 * * * *",
+    async run() {
+      await db.query("delete from idempotency_record where created_at < now() - make_interval(hours => $1)", [24]);
+    },
+  };
+}
+
+function answer(request: UnaryRequest, message: Message): UnaryResponse {
+  const { service, method } = request;
+  return { stream: false, service, method, message, header: new Headers(), trailer: new Headers() } as UnaryResponse;
+}

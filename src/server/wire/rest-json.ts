@@ -1,0 +1,69 @@
+import { type DescField, type DescMessage, getOption, hasOption, type Message, ScalarType } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { field as fieldOptions } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
+
+type Plain = Record<string, unknown>;
+type Render = (message: Message) => Plain;
+type RenderValue = (value: unknown) => unknown;
+
+const renderers = new Map<DescMessage, Render>();
+
+/**
+ * A message as REST JSON (G-0.1, G-0.4): snake_case, every field present, null for what is absent, times in UTC with
+ * milliseconds. The message's shape is looked at once; proto JSON would leave absent fields and milliseconds out.
+ */
+export function renderJson(schema: DescMessage, message: Message): Plain {
+  return rendererOf(schema)(message);
+}
+
+function rendererOf(schema: DescMessage): Render {
+  let renderer = renderers.get(schema);
+  if (renderer === undefined) {
+    const fields = schema.fields.map((field) => {
+      const omitted = hasOption(field, fieldOptions) && getOption(field, fieldOptions).omitAbsent;
+      return { name: field.name, local: field.localName, omitted, render: valueRenderer(field) };
+    });
+    renderer = (message) => {
+      const plain: Plain = {};
+      for (const { name, local, omitted, render } of fields) {
+        const value = (message as unknown as Plain)[local];
+        if (value !== undefined) plain[name] = render === undefined ? value : render(value);
+        else if (!omitted) plain[name] = null;
+      }
+      return plain;
+    };
+    renderers.set(schema, renderer);
+  }
+  return renderer;
+}
+
+/** How a present value is written; undefined when it is its own JSON. */
+function valueRenderer(field: DescField): RenderValue | undefined {
+  switch (field.fieldKind) {
+    case "message":
+      return messageRenderer(field.message);
+    case "list": {
+      const each = field.listKind === "message" ? messageRenderer(field.message) : scalarRenderer(field.scalar);
+      return each === undefined ? undefined : (values) => (values as unknown[]).map(each);
+    }
+    case "scalar":
+      return scalarRenderer(field.scalar);
+    default:
+      throw new Error(`${field.parent.typeName}.${field.name} has a kind that REST does not serve`);
+  }
+}
+
+function scalarRenderer(scalar: ScalarType | undefined): RenderValue | undefined {
+  if (scalar === ScalarType.BYTES) return (value) => Buffer.from(value as Uint8Array).toString("base64");
+  const isLong = scalar === ScalarType.INT64 || scalar === ScalarType.UINT64;
+  return isLong ? (value) => String(value) : undefined;
+}
+
+function messageRenderer(schema: DescMessage): RenderValue | undefined {
+  if (schema.typeName === "google.protobuf.Timestamp") return (value) => isoTime(value as Timestamp);
+  if (schema.typeName === "google.protobuf.Struct") return undefined; // already a plain object
+  // Looked up when called: a message may hold its own kind.
+  return (value) => rendererOf(schema)(value as Message);
+}
+
+const isoTime = ({ seconds, nanos }: Timestamp) => new Date(Number(seconds) * 1000 + nanos / 1e6).toISOString();

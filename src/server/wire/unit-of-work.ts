@@ -1,0 +1,46 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { type AuditWriter, record } from "../audit/audit-writer.ts";
+import { type Call, callKey } from "./call.ts";
+
+/**
+ * Runs the method. What it changes, its audit events and its jobs commit in one transaction; a method without side
+ * effects runs in none, and its audit event, if it has one, is committed before the answer leaves. No audit, no answer.
+ */
+export function unitOfWork(audit: AuditWriter): Interceptor {
+  return (next) => async (request) => {
+    const call = request.contextValues.get(callKey) as Call;
+    if (request.stream || call.policy === undefined) return next(request);
+    if (call.policy.readOnly) {
+      const answer = await next(request);
+      requireDecision(call);
+      const events = eventsOf(call);
+      if (events.length > 0) await Promise.all(events.map((event) => audit.write(event)));
+      return answer;
+    }
+    await call.beginTransaction();
+    const { em } = call;
+    try {
+      const answer = await next(request);
+      requireDecision(call);
+      await em.flush();
+      await record(em, eventsOf(call));
+      await em.commit();
+      call.committed();
+      return answer;
+    } catch (error) {
+      await em.rollback().catch(() => {});
+      throw error;
+    }
+  };
+}
+
+const eventsOf = (call: Call) =>
+  call.action === "" ? call.events : [call.event(call.action, "success"), ...call.events];
+
+/** A method that a binding at a project opens must have asked in which project, or its answer does not leave. */
+function requireDecision(call: Call): void {
+  const { policy } = call;
+  if (policy?.inProject && policy.caller.case === "permission" && !call.decided) {
+    throw new Error(`${policy.method.name} did not ask in which project`);
+  }
+}

@@ -1,0 +1,70 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client as ConnectClient, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { credentials, Metadata } from "@grpc/grpc-js";
+import { createGrpcClient, type GrpcClient } from "../../src/client/grpc-client.ts";
+
+/** An answer of the REST side. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly body: any;
+}
+
+/** Somebody who calls the server, over whichever door. */
+export class Client {
+  readonly url: string;
+  readonly token: string | undefined;
+  /** The id of the identity, when there is one. */
+  readonly id: string;
+
+  constructor(url: string, token: string | undefined, id = "") {
+    this.url = url;
+    this.token = token;
+    this.id = id;
+  }
+
+  /** Sends a REST request; a body that is not a string is sent as JSON. */
+  async rest(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    const all: Record<string, string> = { ...this.#authorization(), ...headers };
+    if (body !== undefined && typeof body !== "string") all["content-type"] ??= "application/json";
+    const init: RequestInit = { method, headers: all, redirect: "manual" };
+    if (body !== undefined) init.body = typeof body === "string" ? body : JSON.stringify(body);
+    const response = await fetch(`${this.url}${path}`, init);
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.startsWith("application/json") === true && text !== "";
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  }
+
+  /** A @grpc/grpc-js client, which is not ours, of a service. Close it. */
+  grpc<S extends DescService>(service: S): GrpcClient<S> {
+    return createGrpcClient(service, this.url.replace(/^https?:\/\//, ""), credentials.createInsecure());
+  }
+
+  /** What a gRPC call of this caller carries. */
+  metadata(headers: Record<string, string> = {}): Metadata {
+    const metadata = new Metadata();
+    for (const [name, value] of Object.entries({ ...this.#authorization(), ...headers })) metadata.set(name, value);
+    return metadata;
+  }
+
+  /** A Connect client over HTTP/1.1 with JSON. */
+  connect<S extends DescService>(service: S): ConnectClient<S> {
+    const authorize: Interceptor = (next) => (request) => {
+      for (const [name, value] of Object.entries(this.#authorization())) request.header.set(name, value);
+      return next(request);
+    };
+    const transport = createConnectTransport({
+      baseUrl: this.url,
+      httpVersion: "1.1",
+      useBinaryFormat: false,
+      interceptors: [authorize],
+    });
+    return createClient(service, transport);
+  }
+
+  #authorization(): Record<string, string> {
+    return this.token === undefined ? {} : { authorization: `Bearer ${this.token}` };
+  }
+}

@@ -24,8 +24,7 @@ export type Statistic = "total_secrets" | "total_certificates" | "active_agents"
 
 /** What a context brings to the server. */
 export interface Context {
-  // oxlint-disable-next-line typescript/no-explicit-any
-  readonly entities: readonly (EntitySchema<any> | (new () => object))[];
+  readonly entities: readonly (EntitySchema | (new () => object))[];
   services?(core: Core): readonly Service[] | Promise<readonly Service[]>;
   jobs?(core: Core): readonly Job[];
   /** One SQL expression each, as in "select count(*) from secret". */

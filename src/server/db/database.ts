@@ -12,9 +12,7 @@ export type { EntityManager };
 interface DatabaseOptions {
   readonly url: string;
   readonly poolSize: number;
-  // biome-ignore lint/suspicious/noExplicitAny: entities of all shapes
-  // oxlint-disable-next-line typescript/no-explicit-any
-  readonly entities: readonly (EntitySchema<any> | (new () => object))[];
+  readonly entities: readonly (EntitySchema | (new () => object))[];
   readonly logger: Logger;
 }
 
@@ -66,7 +64,7 @@ export class Database implements Queries {
       debug: false,
     });
     await orm.connect();
-    const pool = (await orm.em.getConnection().getNativeClient()) as unknown as pg.Pool;
+    const pool = await orm.em.getConnection().getNativeClient();
     pool.on("error", () => {});
     return new Database(orm, pool, options);
   }

@@ -36,7 +36,7 @@ export class Conditions {
     return this.add(`${column} ilike ?`, `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`);
   }
 
-  toString(): string {
+  get text(): string {
     return this.#texts.join(" and ");
   }
 }
@@ -48,14 +48,15 @@ export async function fetchPage<Row extends object>(
   request: PageRequest,
 ): Promise<Page<Row>> {
   const { page = 1, perPage = 25 } = request;
-  const { columns, from, where, orderBy } = select;
-  const count = where.values.length;
+  const { columns, from, orderBy } = select;
+  const { values, text: where } = select.where;
+  const count = values.length;
   const rows = await queries.query<Row & { total: number; found: boolean | null }>(
     `select t.total, p.* from (select count(*)::int as total from ${from} where ${where}) t
      left join lateral (
        select true as found, ${columns} from ${from} where ${where} order by ${orderBy} limit $${count + 1} offset $${count + 2}
      ) p on true`,
-    [...where.values, perPage, (page - 1) * perPage],
+    [...values, perPage, (page - 1) * perPage],
   );
   const total = rows[0]?.total ?? 0;
   return { rows: rows.filter(({ found }) => found === true), pagination: { page, perPage, total } };

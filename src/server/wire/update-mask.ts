@@ -5,9 +5,9 @@ import type { FieldMask } from "@bufbuild/protobuf/wkt";
  * Whether an update mentions the field at a dotted path, as in "rotation.enabled". REST says so by the keys of the
  * body; a gRPC client by its mask or, without one, by setting the field.
  */
-export function mentions<M extends Message & { updateMask?: FieldMask | undefined }>(
+export function mentions(
   schema: DescMessage,
-  request: M,
+  request: Message & { readonly updateMask?: FieldMask | undefined },
 ): (path: string) => boolean {
   const { updateMask } = request;
   if (updateMask !== undefined) {

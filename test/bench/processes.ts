@@ -1,0 +1,126 @@
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { Job, Reply, Seen } from "./load.ts";
+
+const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const holdfast = here("../../src/holdfast.js");
+const healthyWithinMs = 60_000;
+const endsWithinMs = 15_000;
+/** On top of the time that a job is meant to take. */
+const jobGraceMs = 20_000;
+
+/** A server that listens on a port of 127.0.0.1. */
+export interface ServerProcess {
+  readonly port: number;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+/** A process that sends requests. */
+export interface LoadProcess {
+  run(job: Job): Promise<Seen>;
+  stop(): Promise<void>;
+}
+
+export async function startLoad(file: "http-load.ts" | "grpc-load.ts"): Promise<LoadProcess> {
+  const child = fork(here(file), { serialization: "advanced" });
+  return {
+    async run(job) {
+      const abort = new AbortController();
+      const patience = AbortSignal.any([abort.signal, AbortSignal.timeout(job.rampMs + job.measureMs + jobGraceMs)]);
+      child.once("exit", () => abort.abort());
+      const reply = once(child, "message", { signal: patience }) as Promise<[Reply]>;
+      child.send(job);
+      const [answer] = await reply.catch(() => {
+        throw new Error(`${file} did not answer in time`);
+      });
+      child.removeAllListeners("exit");
+      if ("broken" in answer) throw new Error(answer.broken);
+      return answer.seen;
+    },
+    stop: () => end(child),
+  };
+}
+
+/** Starts a floor, which tells its port once it listens. */
+export async function startFloor(kind: string, databaseUrl: string): Promise<ServerProcess> {
+  const child = fork(here("floor.ts"), [kind, databaseUrl]);
+  const [port] = (await once(child, "message", { signal: AbortSignal.timeout(healthyWithinMs) })) as [number];
+  return { port, pid: child.pid ?? 0, stop: () => end(child) };
+}
+
+/** Starts `holdfast serve` with these settings, named without SERVICE_, and waits until it says that it is healthy. */
+export async function startHoldfast(
+  settings: Record<string, string>,
+  nodeOptions: readonly string[] = [],
+): Promise<ServerProcess & { readonly healthyAfterMs: number }> {
+  const port = await freePort();
+  const env: NodeJS.ProcessEnv = { PATH: process.env.PATH, TZ: process.env.TZ };
+  const all = { PORT: String(port), OCSP_PORT: "0", LOG_LEVEL: "warn", ...settings };
+  for (const [name, value] of Object.entries(all)) env[`SERVICE_${name}`] = value;
+  const beganAt = performance.now();
+  const child = spawn(process.execPath, [...nodeOptions, holdfast, "serve"], { env, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (text: Buffer) => {
+      said = `${said}${text.toString()}`.slice(-4000);
+    });
+  }
+  while (!(await isHealthy(port))) {
+    if (child.exitCode !== null) throw new Error(`the server ended before it was healthy:\n${said}`);
+    if (performance.now() - beganAt > healthyWithinMs) throw new Error(`the server does not get healthy:\n${said}`);
+    await sleep(5);
+  }
+  return { port, pid: child.pid ?? 0, healthyAfterMs: performance.now() - beganAt, stop: () => end(child) };
+}
+
+async function isHealthy(port: number): Promise<boolean> {
+  try {
+    const answer = await fetch(`http://127.0.0.1:${port}/api/v1/health`);
+    return ((await answer.json()) as { status: string }).status === "healthy";
+  } catch {
+    return false;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const kill = setTimeout(() => child.kill("SIGKILL"), endsWithinMs);
+  await ended;
+  clearTimeout(kill);
+}
+
+const tickMs = 10;
+
+/** Milliseconds of processor time that a process has used; undefined where there is no /proc. */
+export function cpuMs(pid: number): number | undefined {
+  const file = `/proc/${pid}/stat`;
+  if (!existsSync(file)) return undefined;
+  const fields = readFileSync(file, "latin1").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * tickMs;
+}
+
+/** Resident memory of a process in MiB, now and at its peak; undefined where there is no /proc. */
+export function memoryMib(pid: number): { readonly now: number; readonly peak: number } | undefined {
+  const file = `/proc/${pid}/status`;
+  if (!existsSync(file)) return undefined;
+  const status = readFileSync(file, "latin1");
+  const mib = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024;
+  return { now: mib("VmRSS"), peak: mib("VmHWM") };
+}

@@ -1,0 +1,82 @@
+import { create, type DescMethodUnary, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import type { ServiceError } from "@grpc/grpc-js";
+import { BadRequestSchema, ErrorInfoSchema } from "../../gen/ts/google/rpc/error_details_pb.ts";
+import { bindingsOf } from "../../src/server/wire/http-rule.ts";
+import type { Client } from "../harness/client.ts";
+import type { Sample } from "./samples.ts";
+
+/** How a call ended, in a form that is the same whatever door it went through. */
+export type Ending =
+  | { readonly ok: true; readonly message: Message }
+  | { readonly ok: false; readonly code: string; readonly message: string; readonly fields: readonly string[] };
+
+type Unary = (request: Message, metadata?: unknown) => Promise<Message>;
+const methodOf = (client: object, method: DescMethodUnary) =>
+  (client as Record<string, Unary>)[method.localName] as Unary;
+
+/** Sends a sample over REST: what the path names goes there, the rest into query or body. */
+async function overRest(client: Client, method: DescMethodUnary, sample: Sample): Promise<Ending> {
+  const [binding] = bindingsOf(method);
+  if (binding === undefined) throw new Error(`${method.name} has no REST path`);
+  const rest = { ...sample };
+  const path = binding.template.replaceAll(/\{([^}]*)\}/g, (_, name: string) => {
+    const value = String(rest[name]);
+    delete rest[name];
+    return encodeURIComponent(value);
+  });
+  const query = new URLSearchParams(
+    Object.entries(rest).map(([name, value]): [string, string] => [name, String(value)]),
+  );
+  const answer =
+    binding.body === "*"
+      ? await client.rest(binding.verb, path, rest)
+      : await client.rest(binding.verb, query.size === 0 ? path : `${path}?${query}`);
+  if (answer.status >= 400 && answer.body.error !== undefined) {
+    const { code, message, details } = answer.body.error;
+    return { ok: false, code, message, fields: details.map(({ field }: { field: string }) => field) };
+  }
+  const json = (answer.status === 204 ? {} : answer.body) as JsonValue;
+  return { ok: true, message: fromJson(method.output, json) };
+}
+
+/** Sends a sample over gRPC with @grpc/grpc-js. */
+async function overGrpc(client: Client, method: DescMethodUnary, sample: Sample): Promise<Ending> {
+  const grpc = client.grpc(method.parent);
+  try {
+    return {
+      ok: true,
+      message: await methodOf(grpc, method)(fromJson(method.input, sample as JsonValue), client.metadata()),
+    };
+  } catch (error) {
+    const { code, metadata } = error as ServiceError;
+    const details = metadata
+      .get("grpc-status-details-bin")
+      .map((each) => Buffer.from(each as Buffer).toString("base64"));
+    const trailer = new Headers({ "grpc-status": String(code), "grpc-status-details-bin": details.join() });
+    return endingOf(findTrailerError(trailer));
+  } finally {
+    grpc.close();
+  }
+}
+
+/** Sends a sample over Connect as JSON on HTTP/1.1. */
+async function overConnect(client: Client, method: DescMethodUnary, sample: Sample): Promise<Ending> {
+  try {
+    const message = await methodOf(client.connect(method.parent), method)(fromJson(method.input, sample as JsonValue));
+    return { ok: true, message };
+  } catch (error) {
+    return endingOf(ConnectError.from(error));
+  }
+}
+
+function endingOf(refusal: ConnectError | undefined): Ending {
+  const [info] = refusal?.findDetails(ErrorInfoSchema) ?? [];
+  const [bad = create(BadRequestSchema)] = refusal?.findDetails(BadRequestSchema) ?? [];
+  const fields = bad.fieldViolations.map(({ field }) => field);
+  return { ok: false, code: info?.reason ?? "", message: refusal?.rawMessage ?? "", fields };
+}
+
+/** Every way to call a method. */
+export const everyDoor = { REST: overRest, gRPC: overGrpc, Connect: overConnect } as const;

@@ -1,0 +1,87 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+
+const src = fileURLToPath(new URL("../../src/", import.meta.url));
+
+/** Which room may import which, beside itself and `gen`. A room is a folder of src, or of src/server. */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  engines: [],
+  standards: [],
+  client: ["standards"],
+  ocsp: ["standards"],
+  contract: ["server", "wire"],
+  cli: ["client", "standards", "server", "main"],
+  config: [],
+  errors: [],
+  logging: [],
+  db: ["config", "errors", "logging", "engines", "server"],
+  seal: ["config", "db", "errors", "logging"],
+  lock: ["errors", "logging"],
+  jobs: ["db", "logging"],
+  // Of the contexts, the wire knows the table of audit events only.
+  wire: ["audit", "config", "db", "errors", "jobs", "logging", "seal"],
+  context: ["audit", "config", "db", "jobs", "lock", "logging", "seal", "wire"],
+  audit: ["context", "db", "errors", "wire"],
+  auth: ["audit", "config", "context", "db", "errors", "jobs", "seal", "wire"],
+  secrets: ["audit", "auth", "context", "db", "errors", "jobs", "logging", "seal", "wire"],
+  health: ["context", "db", "wire"],
+  server: [
+    "audit",
+    "auth",
+    "config",
+    "context",
+    "db",
+    "health",
+    "jobs",
+    "lock",
+    "logging",
+    "ocsp",
+    "seal",
+    "secrets",
+    "wire",
+  ],
+  main: ["auth", "config", "engines", "logging", "seal", "server"],
+};
+
+function roomOf(path: string): string {
+  const [first = "", second = ""] = relative(src, path).split("/");
+  const name = first === "server" ? second : first;
+  return name.replace(/\.(ts|js)$/, "");
+}
+
+function importsOf(path: string): string[] {
+  const found = readFileSync(path, "utf8").matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g);
+  return [...found].map(([, target = ""]) => join(dirname(path), target));
+}
+
+const files = readdirSync(src, { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".ts"))
+  .map((name) => join(src, name));
+
+describe("imports", () => {
+  it("go from a room only to those that it may know", () => {
+    const broken = files.flatMap((file) =>
+      importsOf(file)
+        .filter((target) => target.startsWith(src))
+        .map((target) => [roomOf(file), roomOf(target)] as const)
+        .filter(([from, to]) => from !== to && allowed[from]?.includes(to) !== true)
+        .map(([from, to]) => `${relative(src, file)}: ${from} may not import ${to}`),
+    );
+
+    expect(broken).to.deep.equal([]);
+  });
+
+  it("of services stay within their own context", () => {
+    const broken = files.flatMap((file) =>
+      importsOf(file)
+        .filter(
+          (target) => target.endsWith("-service.ts") && dirname(target) !== dirname(file) && roomOf(file) !== "server",
+        )
+        .map((target) => `${relative(src, file)} imports ${relative(src, target)}`),
+    );
+
+    expect(broken).to.deep.equal([]);
+  });
+});

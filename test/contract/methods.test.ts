@@ -1,0 +1,120 @@
+import { type DescMessage, type DescMethodUnary, type Message, ScalarType, toJson } from "@bufbuild/protobuf";
+import { expect } from "chai";
+import { permissions } from "../../src/server/auth/roles.ts";
+import { policyOf } from "../../src/server/wire/policy.ts";
+import type { Client } from "../harness/client.ts";
+import { useServer } from "../harness/server.ts";
+import { everyDoor } from "./caller.ts";
+import { nameOf, type Sample, samples } from "./samples.ts";
+import { allUnaryMethods } from "./services.ts";
+
+const methods = await allUnaryMethods();
+const doors = Object.entries(everyDoor);
+
+/** What is different in every answer by nature: ids, times, generated names and credentials. */
+function withoutVariables(schema: DescMessage, message: Message): string {
+  return JSON.stringify(toJson(schema, message))
+    .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "<uuid>")
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
+    .replaceAll(/(key|copy|project|organization|identity)-[0-9a-f]{12}/g, "<name>")
+    .replaceAll(/"(accessToken|clientSecret|prefix)":"[^"]*"/g, '"$1":"<credential>"')
+    .replaceAll(/"(latencyMs|uptimeSeconds|active|idle|total\w*)":\d+/g, '"$1":"<number>"')
+    .replaceAll(/,?"(latencyMs|uptimeSeconds|active|idle|total\w*)":"<number>"/g, "");
+}
+
+describe("every method", () => {
+  it("has a sample request, so that a new one is covered here", () => {
+    expect(methods.map(nameOf).sort()).to.deep.equal(Object.keys(samples).sort());
+  });
+
+  it("says who may call it, with a permission of the vocabulary, and how a denial is recorded", () => {
+    for (const method of methods) {
+      const { caller, deniedAction } = policyOf(method);
+      if (caller.case === "permission") expect(permissions, method.name).to.include(caller.value);
+      if (caller.case !== "public") expect(deniedAction, method.name).to.match(/^[a-z_]+\.[a-z_]+$/);
+    }
+  });
+});
+
+describe("REST, gRPC and Connect", () => {
+  const server = useServer();
+  let nobody: Client;
+  before(async () => {
+    nobody = await server.as("nobody", []);
+  });
+
+  for (const method of methods) {
+    const sampleOf = async () => (await samples[nameOf(method)]?.(server)) ?? {};
+
+    it(`agree on the answer of ${method.name}`, async () => {
+      const answers = [];
+      for (const [, call] of doors) {
+        const ending = await call(server.admin, method, await sampleOf());
+        answers.push(ending.ok ? withoutVariables(method.output, ending.message) : JSON.stringify(ending));
+      }
+
+      expect(answers[0]).not.to.contain('"ok":false');
+      expect(answers[1]).to.equal(answers[0]);
+      expect(answers[2]).to.equal(answers[0]);
+    });
+
+    it(`agree on who may not call ${method.name}`, async () => {
+      const sample = await sampleOf();
+      const isPublic = policyOf(method).caller.case === "public";
+      for (const [door, call] of doors) {
+        const anonymous = await call(server.anonymous, method, sample);
+        const unprivileged = await call(nobody, method, sample);
+
+        if (isPublic) expect(anonymous.ok, door).to.equal(true);
+        else expect(anonymous, door).to.include({ ok: false, code: "AUTH_REQUIRED" });
+        if (policyOf(method).caller.case === "permission") {
+          expect(unprivileged, door).to.include({ ok: false, code: "PERMISSION_DENIED" });
+        }
+      }
+    });
+
+    it(`agree on the refusal of a bad request to ${method.name}`, async () => {
+      const bad = badRequestOf(method, await sampleOf());
+      if (bad === undefined) return; // nothing in this request has a rule
+      const endings = await Promise.all(doors.map(([, call]) => call(server.admin, method, bad)));
+
+      expect(endings[0]?.ok).to.equal(false);
+      const refusals = endings.map((ending) => (ending.ok ? "ok" : [ending.code, ...ending.fields].join(" ")));
+      expect(new Set(refusals).size, refusals.join(" | ")).to.equal(1);
+    });
+  }
+});
+
+/** The sample with one field that breaks its rule; undefined when no field has one that could be broken. */
+function badRequestOf(method: DescMethodUnary, sample: Sample): Sample | undefined {
+  const { fields } = method.input;
+  if (fields.some(({ name }) => name === "page")) return { ...sample, page: 0 };
+  const inPath = fields.find(({ name }) => policyOf(method).pathFields.has(name));
+  if (inPath !== undefined) return { ...sample, [inPath.name]: "not-a-uuid" };
+  const text = fields.find(({ scalar, name }) => scalar === ScalarType.STRING && name in sample);
+  return text === undefined ? undefined : { ...sample, [text.name]: "x".repeat(70_000) };
+}
+
+describe("another organization", () => {
+  const server = useServer();
+  let stranger: Client;
+  before(async () => {
+    stranger = (await server.otherOrganization()).admin;
+  });
+
+  for (const method of methods) {
+    it(`sees nothing of ours through ${method.name}`, async () => {
+      const sample = (await samples[nameOf(method)]?.(server)) ?? {};
+      const namesOurs = Object.entries(sample).some(
+        ([name, value]) => /(^|_)id$/.test(name) && name !== "client_id" && value !== undefined,
+      );
+      for (const [door, call] of doors) {
+        const ending = await call(stranger, method, sample);
+
+        if (namesOurs) expect(ending, door).to.include({ ok: false, code: "RESOURCE_NOT_FOUND" });
+        else if (ending.ok)
+          expect(JSON.stringify(toJson(method.output, ending.message)), door).not.to.contain(server.projectId);
+      }
+    });
+  }
+});

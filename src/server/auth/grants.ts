@@ -41,7 +41,7 @@ export function checkHolds(call: Call, { roles, projectRoles }: Grants): void {
   }
   for (const { projectId, role } of projectRoles) {
     for (const permission of permissionsOf(role) ?? []) {
-      if (!call.may(permission, projectId) && !isMachinePermission(permission))
+      if (!call.may(permission, projectId.toLowerCase()) && !isMachinePermission(permission))
         throw permissionDenied(permission, projectId);
     }
   }
@@ -54,7 +54,7 @@ async function checkProjects(call: Call, projectRoles: Grants["projectRoles"]): 
   if (projectRoles.length === 0) return;
   const found = await run<{ id: string }>(
     call.em,
-    "select id from project where organization_id = $1 and id = any($2)",
+    "select id from project where organization_id = $1 and id = any($2) for key share",
     [call.caller.organizationId, projectRoles.map(({ projectId }) => projectId)],
   );
   const known = new Set(found.map(({ id }) => id));

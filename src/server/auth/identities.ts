@@ -29,27 +29,33 @@ const selectIdentity = `select m.id, m.organization_id, m.name, m.status, m.allo
 export class Identities {
   readonly #db: Database;
   readonly #tokens: AccessTokens;
-  readonly #cache: LRUCache<string, Identity>;
+  readonly #cache = new LRUCache<string, Promise<Identity | undefined>>({ max: 10_000, ttl: cacheMs });
 
   constructor(db: Database, tokens: AccessTokens) {
     this.#db = db;
     this.#tokens = tokens;
-    this.#cache = new LRUCache({
-      max: 10_000,
-      ttl: cacheMs,
-      fetchMethod: async (id) => {
-        const [row] = await this.#db.query<Row>(`${selectIdentity} where m.id = $1 and m.status = 'active'`, [id]);
-        return row === undefined ? undefined : identityOf(row);
-      },
-    });
   }
 
   /** Throws AUTH_EXPIRED, or AUTH_INVALID also when the identity was disabled or removed. */
   async authenticate(token: string): Promise<Identity> {
     const { sub } = await this.#tokens.verify(token);
-    const identity = this.#cache.get(sub) ?? (await this.#cache.fetch(sub));
+    const identity = await (this.#cache.get(sub) ?? this.#remember(sub));
     if (identity === undefined) throw authInvalid();
     return identity;
+  }
+
+  /** Callers at once share one read; what was not found, or could not be read, is not remembered. */
+  #remember(id: string): Promise<Identity | undefined> {
+    const reading = this.#readActive(id);
+    const drop = () => void (this.#cache.peek(id) === reading && this.#cache.delete(id));
+    reading.then((identity) => identity ?? drop(), drop);
+    this.#cache.set(id, reading);
+    return reading;
+  }
+
+  async #readActive(id: string): Promise<Identity | undefined> {
+    const [row] = await this.#db.query<Row>(`${selectIdentity} where m.id = $1 and m.status = 'active'`, [id]);
+    return row === undefined ? undefined : identityOf(row);
   }
 
   /** What an identity holds at this moment, not remembered. */

@@ -94,8 +94,8 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
 
   async updateMachineIdentity(request: pb.UpdateMachineIdentityRequest, context: HandlerContext) {
     const call = callOf(context);
-    const { id } = request;
-    const before = await findGoverned(call, id);
+    const before = await findGoverned(call, request.id);
+    const { id } = before;
     const mentioned = mentions(pb.UpdateMachineIdentityRequestSchema, request);
     if (mentioned("allowed_ips")) checkAllowedIps(request.allowedIps);
     const grants = {
@@ -109,7 +109,7 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
          updated_at = now() where id = $1`,
       [
         id,
-        request.name ?? before.name,
+        mentioned("name") ? (request.name ?? before.name) : before.name,
         mentioned("access_token_ttl_seconds")
           ? (request.accessTokenTtlSeconds ?? null)
           : before.access_token_ttl_seconds,
@@ -126,9 +126,9 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
     return this.#answer(await find(call, id));
   }
 
-  async deleteMachineIdentity({ id }: pb.DeleteMachineIdentityRequest, context: HandlerContext) {
+  async deleteMachineIdentity(request: pb.DeleteMachineIdentityRequest, context: HandlerContext) {
     const call = callOf(context);
-    await findGoverned(call, id);
+    const { id } = await findGoverned(call, request.id);
     await run(call.em, "delete from role_binding where identity_id = $1", [id]);
     await run(call.em, "delete from machine_identity where id = $1", [id]);
     call.afterCommit(() => this.#identities.forget(id));
@@ -199,13 +199,15 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
   }
 }
 
+/** Locked in a call that changes something, so that writers of one identity take turns. */
 async function find(call: Call, id: string): Promise<Row> {
+  const lock = call.policy?.readOnly ? "" : " for update of m";
   const [row] = await call.query<Row>(
-    `select ${columns} from machine_identity m where m.id = $1 and m.organization_id = $2`,
+    `select ${columns} from machine_identity m where m.id = $1 and m.organization_id = $2${lock}`,
     [id, call.caller.organizationId],
   );
   if (row === undefined) throw notFound("machine identity");
-  call.about({ id, name: row.name });
+  call.about({ id: row.id, name: row.name });
   return row;
 }
 
@@ -218,7 +220,7 @@ async function findGoverned(call: Call, id: string): Promise<Row> {
 
 async function bind(call: Call, identityId: string, { roles, projectRoles }: Grants): Promise<void> {
   const bindings = [
-    ...[...new Set(roles)].map((role) => ({ role, projectId: null as string | null })),
+    ...roles.map((role) => ({ role, projectId: null as string | null })),
     ...projectRoles.map(({ role, projectId }) => ({ role, projectId: projectId as string | null })),
   ];
   if (bindings.length === 0) return;
@@ -226,7 +228,7 @@ async function bind(call: Call, identityId: string, { roles, projectRoles }: Gra
     call.em,
     `insert into role_binding (organization_id, identity_id, role, project_id)
      select $1, $2, u.role, u.project_id from unnest($3::text[], $4::uuid[]) with ordinality as u(role, project_id, position)
-     order by u.position`,
+     group by u.role, u.project_id order by min(u.position)`,
     [
       call.caller.organizationId,
       identityId,

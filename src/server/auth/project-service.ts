@@ -19,6 +19,11 @@ interface Row {
   readonly updated_at: string;
 }
 
+/** Those that are deleted or whose life is over, with their keys; a secret that is being restored meanwhile stays. */
+const removeEndedSecrets = `with removed as (
+    delete from secret where project_id = $1 and (status = 'deleted' or expires_at <= now()) returning id)
+  delete from data_key where record_id in (select id from removed)`;
+
 /** The methods of project_service.proto. */
 export class ProjectService implements ServiceImpl<typeof pb.ProjectService> {
   async createProject({ name, description, keyScope = "project" }: pb.CreateProjectRequest, context: HandlerContext) {
@@ -55,10 +60,11 @@ export class ProjectService implements ServiceImpl<typeof pb.ProjectService> {
     const call = callOf(context);
     const project = await findProject(call, request.id);
     const mentioned = mentions(pb.UpdateProjectRequestSchema, request);
-    if (request.name !== undefined) project.name = request.name;
+    if (request.name !== undefined && mentioned("name")) project.name = request.name;
     if (mentioned("description")) project.description = request.description ?? "";
-    if (request.keyScope !== undefined && request.keyScope !== project.keyScope) {
-      project.keyScope = request.keyScope as Project["keyScope"];
+    const keyScope = mentioned("key_scope") ? request.keyScope : undefined;
+    if (keyScope !== undefined && keyScope !== project.keyScope) {
+      project.keyScope = keyScope as Project["keyScope"];
       await moveKeys(call, project);
     }
     project.updatedAt = call.now;
@@ -66,19 +72,15 @@ export class ProjectService implements ServiceImpl<typeof pb.ProjectService> {
     return answer(project);
   }
 
-  async deleteProject({ id }: pb.DeleteProjectRequest, context: HandlerContext) {
+  async deleteProject(request: pb.DeleteProjectRequest, context: HandlerContext) {
     const call = callOf(context);
-    const project = await findProject(call, id);
-    const [live] = await run(
-      call.em,
-      "select 1 from secret where project_id = $1 and status <> 'deleted' and (expires_at is null or expires_at > now()) limit 1",
-      [id],
-    );
-    if (live !== undefined) throw conflict("the project holds secrets");
-    await run(call.em, "delete from data_key where record_id in (select id from secret where project_id = $1)", [id]);
-    await run(call.em, "delete from secret where project_id = $1", [id]);
-    await run(call.em, "delete from role_binding where project_id = $1", [id]);
+    const project = await findProject(call, request.id);
+    await run(call.em, removeEndedSecrets, [project.id]);
+    await run(call.em, "delete from role_binding where project_id = $1", [project.id]);
     call.em.remove(project);
+    await call.em.flush().catch((error: unknown) => {
+      throw violates(error, "secret_project_id_foreign") ? conflict("the project holds secrets") : error;
+    });
     return {};
   }
 }
@@ -88,8 +90,8 @@ async function findProject(call: Call, id: string): Promise<Project> {
   const options = call.policy?.readOnly ? {} : { lockMode: LockMode.PESSIMISTIC_WRITE };
   const project = await call.em.findOne(Project, { id }, options);
   if (project === null) throw notFound("project");
-  call.about({ id, name: project.name, projectId: id });
-  call.authorizeIn(id);
+  call.about({ id: project.id, name: project.name, projectId: project.id });
+  call.authorizeIn(project.id);
   return project;
 }
 

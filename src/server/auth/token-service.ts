@@ -67,6 +67,8 @@ export class TokenService implements ServiceImpl<typeof pb.TokenService> {
 
   async #exchange(call: Call, clientId: string, clientSecret: string) {
     call.action = "auth.login_failed";
+    // A bearer token sent along is nobody's here: the attempt belongs to the client that is logging in.
+    call.identity = undefined;
     // The hash is keyed, so that looking it up tells nothing about how much of a guess was right.
     const [client] = await call.query<Client>(findClient, [clientId, hashOf(this.#pepper, clientSecret)]);
     if (client === undefined) {

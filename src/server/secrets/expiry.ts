@@ -15,8 +15,8 @@ interface Expired {
 const batchSize = 1000;
 const returning = "returning s.id, s.organization_id, s.project_id, s.key, s.expires_at";
 
-/** Deletes softly the secret that holds a key, if its life is over. Returns whether that freed the key. */
-export async function expireKey(call: Call, projectId: string, keyEnvironment: string, key: string): Promise<boolean> {
+/** Deletes softly the secret that holds a key, if its life is over. */
+export async function expireKey(call: Call, projectId: string, keyEnvironment: string, key: string): Promise<void> {
   const expired = await run<Expired>(
     call.em,
     `update secret s set status = 'deleted', deleted_at = s.expires_at, updated_at = s.expires_at
@@ -25,7 +25,6 @@ export async function expireKey(call: Call, projectId: string, keyEnvironment: s
     [projectId, keyEnvironment, key],
   );
   for (const each of expired) call.alsoRecord("secret.expire", { id: each.id, name: each.key, projectId }, true);
-  return expired.length > 0;
 }
 
 /** Writes down, within a minute, what readers see from the instant a secret's life is over (gaps 2.8). */

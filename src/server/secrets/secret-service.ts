@@ -51,11 +51,11 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     const call = callOf(context);
     const { key, projectId, changeReason, metadata } = request;
     call.about({ name: key, projectId, reason: changeReason });
-    const project = await findProject(call, projectId, "project_id");
-    call.authorizeIn(project.id);
     if (metadata !== undefined && Buffer.byteLength(JSON.stringify(metadata)) > mostMetadataBytes) {
       throw invalidField("metadata", `must be at most ${mostMetadataBytes} bytes as JSON`);
     }
+    const project = await findProject(call, projectId, "project_id");
+    call.authorizeIn(project.id);
     const created = await storeSecret(call, this.#seal, {
       project,
       key,
@@ -76,15 +76,15 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
 
   async listSecrets(request: pb.ListSecretsRequest, context: HandlerContext) {
     const call = callOf(context);
-    const { projectId, environment, search, tag, type, status = "active", page, perPage } = request;
-    call.about({ projectId });
-    await findProject(call, projectId, "project_id");
+    const { environment, search, tag, type, status = "active", page, perPage } = request;
+    call.about({ projectId: request.projectId });
+    const { id: projectId } = await findProject(call, request.projectId, "project_id");
     call.authorizeIn(projectId);
     if (status !== "active") call.authorizeIn(projectId, "secret:archive");
     const where = new Conditions()
       .add("s.project_id = ?", projectId)
       .add("s.organization_id = ?", call.caller.organizationId)
-      .contains("s.key", search)
+      .contains('s.key collate "default"', search) // the column's own collation knows the case of ASCII only
       .add("? = any(s.tags)", tag)
       .add("s.type = ?", type);
     if (environment === "") where.require("s.environment is null");
@@ -96,13 +96,15 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     return { data: rows.map(listItem), pagination };
   }
 
-  async getSecret({ id, version, view }: pb.GetSecretRequest, context: HandlerContext) {
+  async getSecret(request: pb.GetSecretRequest, context: HandlerContext) {
     const call = callOf(context);
-    call.about({ id });
+    const { version, view } = request;
+    call.about({ id: request.id });
     const { organizationId } = call.caller;
-    const [row] = await call.query<ValueRow>(selectValue, [id, organizationId, version ?? null]);
+    const [row] = await call.query<ValueRow>(selectValue, [request.id, organizationId, version ?? null]);
     if (row === undefined) throw notFound(version === undefined ? "secret" : "secret or version");
-    call.about({ name: row.key, projectId: row.projectId, details: { version: row.shownVersion } });
+    const { id } = row;
+    call.about({ id, name: row.key, projectId: row.projectId, details: { version: row.shownVersion } });
     call.authorizeIn(row.projectId);
     call.headers["etag"] = `"${row.shownVersion}"`;
     const shown = { ...record(row), version: row.shownVersion };
@@ -127,14 +129,13 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     expectVersion(secret, request.expectedVersion);
     const mentioned = mentions(pb.UpdateSecretRequestSchema, request);
     const { now } = call;
-    if (mentioned("description")) secret.description = request.description ?? "";
-    if (mentioned("tags")) secret.tags = [...new Set(request.tags)];
+    const description = mentioned("description") ? (request.description ?? "") : undefined;
+    secret.describe(now, description, mentioned("tags") ? request.tags : undefined);
     const { rotation, value } = request;
-    if (rotation?.enabled !== undefined || rotation?.intervalDays !== undefined) {
-      secret.setRotation(now, rotation.enabled, rotation.intervalDays);
-    }
-    if (mentioned("description") || mentioned("tags")) secret.updatedAt = now;
-    if (value !== undefined) {
+    const enabled = mentioned("rotation.enabled") ? rotation?.enabled : undefined;
+    const intervalDays = mentioned("rotation.interval_days") ? rotation?.intervalDays : undefined;
+    if (enabled !== undefined || intervalDays !== undefined) secret.setRotation(now, enabled, intervalDays);
+    if (value !== undefined && mentioned("value")) {
       await this.#addVersion(call, secret, Buffer.from(value), "manual_update", request.changeReason);
     }
     return record(secret);
@@ -215,7 +216,7 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     const call = callOf(context);
     const secret = await findInAnyState(call, id);
     const { projectId, keyEnvironment, key, expired, status } = secret;
-    if (expired && status !== "deleted") call.alsoRecord("secret.expire", { id, name: key, projectId }, true);
+    if (expired && status !== "deleted") recordExpiry(call, secret);
     else await expireKey(call, projectId, keyEnvironment, key);
     secret.restore(call.now, ttlHours);
     await call.em.flush().catch((error: unknown) => {
@@ -227,6 +228,7 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
   async deleteSecretPermanently({ id }: pb.DeleteSecretPermanentlyRequest, context: HandlerContext) {
     const call = callOf(context);
     const secret = await findInAnyState(call, id);
+    if (secret.expired && secret.status !== "deleted") recordExpiry(call, secret);
     await run(call.em, "delete from data_key where record_id = $1", [id]);
     call.em.remove(secret);
     return {};
@@ -284,15 +286,21 @@ async function findInAnyState(call: Call, id: string): Promise<Secret> {
   return secret;
 }
 
+/** For a secret whose life is over, and the sweep not yet come by. */
+const recordExpiry = (call: Call, { id, key, projectId }: Secret) =>
+  call.alsoRecord("secret.expire", { id, name: key, projectId }, true);
+
 async function findActive(call: Call, id: string): Promise<Secret> {
   const secret = await findInAnyState(call, id);
   if (secret.lifecycle !== "active") throw notFound("secret");
   return secret;
 }
 
+/** Held in a call that changes something: a project does not go, nor change its key_scope, under a secret in the making. */
 async function findProject(call: Call, id: string, field: string): Promise<{ id: string; keyScope: string }> {
+  const hold = call.policy?.readOnly ? "" : " for key share";
   const [project] = await call.query<{ id: string; keyScope: string }>(
-    'select id, key_scope as "keyScope" from project where id = $1 and organization_id = $2',
+    `select id, key_scope as "keyScope" from project where id = $1 and organization_id = $2${hold}`,
     [id, call.caller.organizationId],
   );
   if (project === undefined) throw referenceNotFound(field, "project");
@@ -317,7 +325,7 @@ function keyOfCopy(source: Secret, project: { id: string; keyScope: string }, en
   const holdsItsKey =
     project.id === source.projectId && keyEnvironmentOf(project.keyScope, environment) === source.keyEnvironment;
   if (!holdsItsKey || project.keyScope === "environment" || environment === null) return source.key;
-  const key = `${source.key}_${environment.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}`;
+  const key = `${source.key}_${environment.toUpperCase().replaceAll(/[^A-Z0-9]/gu, "_")}`;
   if ([...key].length > longestKey)
     throw invalidField("key", `is needed: ${source.key}_… would be longer than ${longestKey} characters`);
   return key;

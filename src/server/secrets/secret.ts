@@ -89,11 +89,12 @@ export class Secret extends SecretTable.class {
     if (this.lifecycle === "active") throw wrongState("secret is already active");
     if (ttlHours !== undefined) this.expiresAt = new Date(now.getTime() + ttlHours * hourMs);
     else if (this.expired) this.expiresAt = null;
+    this.expired = false;
     this.status = "active";
     this.archivedAt = null;
     this.deletedAt = null;
     this.updatedAt = now;
-    if (this.rotationEnabled && this.nextRotation != null && this.nextRotation <= now) this.#scheduleFrom(now);
+    if (this.rotationEnabled && this.nextRotation != null && this.nextRotation <= now) this.scheduleFrom(now);
   }
 
   /** Numbers only rise, so a rollback is a new version too. Returns the new number. */
@@ -103,23 +104,35 @@ export class Secret extends SecretTable.class {
     return this.version;
   }
 
-  /** What is left out stays as it is; `next_rotation` exists only while rotation is enabled (G-2.5). */
+  /** What is left out stays as it is; what is equal is no change, and updated_at stands (G-2.13). */
+  describe(now: Date, description = this.description, tags: readonly string[] = this.tags): void {
+    const distinct = [...new Set(tags)];
+    const sameTags = distinct.length === this.tags.length && distinct.every((tag, index) => tag === this.tags[index]);
+    if (description === this.description && sameTags) return;
+    this.description = description;
+    this.tags = distinct;
+    this.updatedAt = now;
+  }
+
+  /** What is left out stays as it is, and so does all when nothing differs; `next_rotation` exists only while rotation is enabled (G-2.5). */
   setRotation(now: Date, enabled: boolean | undefined, intervalDays: number | undefined): void {
     const wasEnabled = this.rotationEnabled;
     const hadInterval = this.rotationIntervalDays;
+    if ((enabled ?? wasEnabled) === wasEnabled && (intervalDays ?? hadInterval) === hadInterval) return;
     this.rotationEnabled = enabled ?? wasEnabled;
     this.rotationIntervalDays = intervalDays ?? hadInterval;
     if (!this.rotationEnabled) this.nextRotation = null;
     else {
       this.rotationIntervalDays ??= defaultIntervalDays;
       const base = this.lastRotated ?? now;
-      if (!wasEnabled) this.#scheduleFrom(now);
-      else if (this.rotationIntervalDays !== hadInterval) this.#scheduleFrom(base);
+      if (!wasEnabled) this.scheduleFrom(now);
+      else if (this.rotationIntervalDays !== hadInterval) this.scheduleFrom(base);
     }
     this.updatedAt = now;
   }
 
-  #scheduleFrom(start: Date): void {
+  // Not #private: the entity manager makes entities without running constructors, and so without private methods.
+  private scheduleFrom(start: Date): void {
     this.nextRotation = new Date(start.getTime() + (this.rotationIntervalDays ?? defaultIntervalDays) * dayMs);
   }
 }

@@ -77,9 +77,9 @@ export async function storeSecret(call: Call, seal: Seal, draft: SecretDraft): P
   ];
   const insert = async () => (await run<{ created: number }>(em, insertSecret, values))[0]?.created === 1;
   if (!(await insert())) {
-    // The holder's life may be over, and the sweep not yet come by.
-    const freed = await expireKey(call, draft.project.id, keyEnvironment, draft.key);
-    if (!freed || !(await insert())) throw duplicate("key", "already exists in this project");
+    // The holder's life may be over: ended here, or by the sweep a moment ago.
+    await expireKey(call, draft.project.id, keyEnvironment, draft.key);
+    if (!(await insert())) throw duplicate("key", "already exists in this project");
   }
   return fields;
 }

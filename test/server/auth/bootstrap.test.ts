@@ -1,0 +1,151 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import pg from "pg";
+import { bootstrap } from "../../../src/server/auth/bootstrap.ts";
+import { readConfig } from "../../../src/server/config.ts";
+import { createLogger } from "../../../src/server/logging.ts";
+import { readMasterKey } from "../../../src/server/seal/master-key.ts";
+import { asKey } from "../../../src/server/seal/seal.ts";
+import { type Server, startServer } from "../../../src/server/server.ts";
+import { Client } from "../../harness/client.ts";
+import { cloneDatabase, dropDatabase } from "../../harness/databases.ts";
+import { urlOf } from "../../harness/server.ts";
+
+const masterKey = randomBytes(32).toString("base64");
+
+describe("The first start on an empty database", () => {
+  let databaseUrl = "";
+  let replicas: Server[] = [];
+
+  beforeEach(async () => {
+    databaseUrl = await cloneDatabase();
+  });
+
+  afterEach(async () => {
+    await Promise.all(replicas.map((replica) => replica.stop(500)));
+    replicas = [];
+    await dropDatabase(databaseUrl);
+  });
+
+  async function start(settings: Record<string, string> = {}): Promise<Server> {
+    const all = { PORT: "0", OCSP_PORT: "0", MASTER_KEY: masterKey, RATE_LIMIT_AUTH: "0", ...settings };
+    const config = readConfig(
+      Object.fromEntries(Object.entries(all).map(([name, value]) => [`SERVICE_${name}`, value])),
+    );
+    const replica = await startServer({
+      config,
+      logger: createLogger("silent"),
+      databaseUrl,
+      redisUrls: ["redis://127.0.0.1:1"],
+      masterKey: readMasterKey(config, false),
+      parts: new Set(["api"]),
+    });
+    replicas.push(replica);
+    return replica;
+  }
+
+  const login = (server: Server, client_id: string, client_secret: string) =>
+    new Client(urlOf(server), undefined).rest("POST", "/api/v1/auth/universal-auth/login", {
+      client_id,
+      client_secret,
+    });
+
+  async function sql(text: string) {
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    try {
+      return (await client.query(text)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  it("makes one organization, one project and one administrator, whose generated secret works", async () => {
+    const server = await start();
+
+    const { clientId, clientSecret, projectId, secretWasGiven } =
+      server.bootstrapped ?? expect.fail("nothing was made");
+    const { status, body } = await login(server, clientId, clientSecret);
+    const admin = new Client(urlOf(server), body.access_token);
+    expect(status).to.equal(200);
+    expect(secretWasGiven).to.equal(false);
+    const { body: projects } = await admin.rest("GET", "/api/v1/projects");
+    expect(projects.data).to.have.length(1);
+    expect(projects.data[0]).to.include({ id: projectId, name: "default" });
+    const { body: identities } = await admin.rest("GET", "/api/v1/machine-identities");
+    expect(identities.data).to.have.length(1);
+    expect(identities.data[0].roles).to.deep.equal(["admin", "gateway:admin"]);
+  });
+
+  it("takes client id, client secret and project id from the settings", async () => {
+    const given = {
+      BOOTSTRAP_CLIENT_ID: "ci-administrator",
+      BOOTSTRAP_CLIENT_SECRET: "a-secret-of-the-operator",
+      BOOTSTRAP_PROJECT_ID: "0193B1D2-6A3E-7C1B-9A70-0D6C4F1F3F55",
+    };
+
+    const server = await start(given);
+
+    expect(server.bootstrapped).to.deep.include({ clientId: "ci-administrator", secretWasGiven: true });
+    expect(server.bootstrapped?.projectId).to.equal("0193b1d2-6a3e-7c1b-9a70-0d6c4f1f3f55");
+    expect((await login(server, "ci-administrator", given.BOOTSTRAP_CLIENT_SECRET)).status).to.equal(200);
+  });
+
+  it("is done once, whatever a later start has in its settings", async () => {
+    await start({ BOOTSTRAP_CLIENT_ID: "first", BOOTSTRAP_CLIENT_SECRET: "the-first-secret" });
+
+    const second = await start({ BOOTSTRAP_CLIENT_ID: "second", BOOTSTRAP_CLIENT_SECRET: "the-second-secret" });
+
+    expect(second.bootstrapped).to.equal(undefined);
+    expect((await login(second, "first", "the-first-secret")).status).to.equal(200);
+    expect((await login(second, "second", "the-second-secret")).status).to.equal(401);
+  });
+
+  it("makes one organization when several replicas start at once, and each accepts the others' tokens", async () => {
+    const [one, two, three] = await Promise.all([start(), start(), start()]);
+
+    const made = [one, two, three].filter(({ bootstrapped }) => bootstrapped !== undefined);
+    expect(made).to.have.length(1);
+    const [counts] = await sql(
+      `select (select count(*)::int from organization) as organizations, (select count(*)::int from project) as projects,
+         (select count(*)::int from machine_identity) as identities, (select count(*)::int from organization_key) as keys`,
+    );
+    expect(counts).to.deep.equal({ organizations: 1, projects: 1, identities: 1, keys: 1 });
+    const { clientId = "", clientSecret = "" } = made[0]?.bootstrapped ?? {};
+    const { body } = await login(two, clientId, clientSecret);
+    for (const replica of [one, two, three]) {
+      const { status } = await new Client(urlOf(replica), body.access_token).rest("GET", "/api/v1/projects");
+      expect(status).to.equal(200);
+    }
+  });
+
+  it("makes one organization however many get to the empty database at the same moment", async () => {
+    const { core } = await start();
+    await sql(
+      "truncate organization, organization_key, project, machine_identity, client_secret, role_binding, secret cascade",
+    );
+    const pepper = asKey(await core.seal.serviceKey("client-secret-pepper"));
+
+    const made = await Promise.all(Array.from({ length: 5 }, () => bootstrap(core, pepper)));
+
+    expect(made.filter((each) => each !== undefined)).to.have.length(1);
+    expect(await sql("select name from organization")).to.deep.equal([{ name: "default" }]);
+  });
+
+  it("is recorded as the system's", async () => {
+    await start();
+
+    const rows = await sql("select action, actor_type, outcome from audit_event");
+    expect(rows).to.deep.equal([{ action: "organization.create", actor_type: "system", outcome: "success" }]);
+  });
+
+  it("refuses settings that cannot be, naming them", () => {
+    const cases = [
+      ["BOOTSTRAP_CLIENT_SECRET", "short"],
+      ["BOOTSTRAP_PROJECT_ID", "default"],
+    ] as const;
+    for (const [name, value] of cases) {
+      expect(() => readConfig({ [`SERVICE_${name}`]: value })).to.throw(`SERVICE_${name}`);
+    }
+  });
+});

@@ -1,4 +1,3 @@
-// Prints buf/validate/validate.proto from the descriptor that @bufbuild/protovalidate carries.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
@@ -6,73 +5,109 @@ import {
   Edition,
   type EnumDescriptorProto,
   type FieldDescriptorProto,
-  FieldDescriptorProto_Label as L,
-  FieldDescriptorProto_Type as T,
+  type FileDescriptorProto,
+  FieldDescriptorProto_Label as Label,
+  FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
-import { file_buf_validate_validate as file } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { file_buf_validate_validate as validateFile } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 
-const proto = file.proto;
-const syntax = proto.syntax || "proto2";
-const out: string[] = [];
-const scalar = (t: T): string => (T[t] ?? "").toLowerCase();
-function fieldType(f: FieldDescriptorProto): string {
-  return f.typeName !== "" ? f.typeName : scalar(f.type);
+/** Ends of ranges are exclusive in descriptors; this one means "max". */
+const endOfExtensions = 536_870_912;
+const isProto2 = validateFile.proto.syntax === "" || validateFile.proto.syntax === "proto2";
+
+/**
+ * Prints buf/validate/validate.proto into the folder named by the first argument. No npm package carries the file, but
+ * @bufbuild/protovalidate carries its descriptor, and our protos must be built against exactly that.
+ */
+function main(): void {
+  const { proto } = validateFile;
+  const name = proto.name.endsWith(".proto") ? proto.name : `${proto.name}.proto`;
+  const path = join(process.argv[2] ?? "gen/proto", name);
+  const lines = fileLines(proto);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, `${lines.join("\n")}\n`);
+  console.log(`${path}: ${lines.length} lines`);
 }
-function label(f: FieldDescriptorProto): string {
-  if (f.label === L.REPEATED) return "repeated ";
-  if (f.label === L.REQUIRED) return "required ";
-  return syntax === "proto2" ? "optional " : f.proto3Optional ? "optional " : "";
+
+function fileLines(proto: FileDescriptorProto): string[] {
+  return [
+    "// Generated from the descriptor in @bufbuild/protovalidate. Do not edit.",
+    proto.syntax === "editions"
+      ? `edition = "${Edition[proto.edition]?.replace("EDITION_", "")}";`
+      : `syntax = "${proto.syntax || "proto2"}";`,
+    `package ${proto.package};`,
+    ...proto.dependency.map((dependency) => `import "${dependency}";`),
+    ...proto.enumType.flatMap(enumLines),
+    ...proto.messageType.flatMap(messageLines),
+    ...proto.extension.flatMap(extendLines),
+  ];
 }
-function enumBlock(e: EnumDescriptorProto, ind: string): void {
-  out.push(
-    `${ind}enum ${e.name} {`,
-    ...(e.options?.allowAlias ? [`${ind}  option allow_alias = true;`] : []),
-    ...e.value.map((v) => `${ind}  ${v.name} = ${v.number};`),
-    `${ind}}`,
+
+function messageLines(message: DescriptorProto): string[] {
+  const { enumType, nestedType, extensionRange, reservedRange, reservedName, extension } = message;
+  const names = reservedName.map((name) => JSON.stringify(name)).join(", ");
+  const body = [
+    ...enumType.flatMap(enumLines),
+    ...nestedType.filter(({ options }) => !options?.mapEntry).flatMap(messageLines),
+    ...fieldLines(message),
+    ...oneofLines(message),
+    ...extensionRange.map(({ start, end }) => `extensions ${start} to ${end >= endOfExtensions ? "max" : end - 1};`),
+    ...reservedRange.map(({ start, end }) => `reserved ${start} to ${end - 1};`),
+    ...(names === "" ? [] : [`reserved ${names};`]),
+    ...extension.flatMap(extendLines),
+  ];
+  return [`message ${message.name} {`, ...indented(body), "}"];
+}
+
+function fieldLines(message: DescriptorProto): string[] {
+  const entries = new Map(
+    message.nestedType.filter(({ options }) => options?.mapEntry).map((entry) => [entry.name, entry.field]),
   );
+  return message.field
+    .filter((field) => !isInOneof(field))
+    .map((field) => {
+      const [key, value] = entries.get(field.typeName.split(".").at(-1) ?? "") ?? [];
+      return key === undefined || value === undefined
+        ? `${labelOf(field)}${fieldLine(field)}`
+        : `map<${typeOf(key)}, ${typeOf(value)}> ${field.name} = ${field.number};`;
+    });
 }
-function field(f: FieldDescriptorProto, ind: string, inOneof: boolean): string {
-  return `${ind}${inOneof ? "" : label(f)}${fieldType(f)} ${f.name} = ${f.number};`;
+
+function oneofLines({ oneofDecl, field }: DescriptorProto): string[] {
+  return oneofDecl.flatMap(({ name }, index) => {
+    const members = field.filter((each) => isInOneof(each) && each.oneofIndex === index);
+    return members.length === 0 ? [] : [`oneof ${name} {`, ...indented(members.map(fieldLine)), "}"];
+  });
 }
-function extend(list: readonly FieldDescriptorProto[], ind: string): void {
-  for (const x of list) out.push(`${ind}extend ${x.extendee} {`, field(x, `${ind}  `, false), `${ind}}`);
+
+function enumLines({ name, options, value }: EnumDescriptorProto): string[] {
+  const values = value.map((each) => `${each.name} = ${each.number};`);
+  return [
+    `enum ${name} {`,
+    ...indented([...(options?.allowAlias ? ["option allow_alias = true;"] : []), ...values]),
+    "}",
+  ];
 }
-function message(m: DescriptorProto, ind: string): void {
-  out.push(`${ind}message ${m.name} {`);
-  const inner = `${ind}  `;
-  for (const e of m.enumType) enumBlock(e, inner);
-  const entries = new Map(m.nestedType.filter((n) => n.options?.mapEntry).map((n) => [n.name, n]));
-  for (const n of m.nestedType) if (!n.options?.mapEntry) message(n, inner);
-  const oneofs = m.oneofDecl.map((o) => ({ name: o.name, lines: [] as string[] }));
-  for (const f of m.field) {
-    const entry = entries.get(f.typeName.split(".").at(-1) ?? "");
-    if (entry !== undefined && f.label === L.REPEATED) {
-      const [k, v] = entry.field;
-      out.push(`${inner}map<${fieldType(k!)}, ${fieldType(v!)}> ${f.name} = ${f.number};`);
-    } else if (f.oneofIndex !== undefined && Object.hasOwn(f, "oneofIndex") && !f.proto3Optional) {
-      oneofs[f.oneofIndex]!.lines.push(field(f, `${inner}  `, true));
-    } else out.push(field(f, inner, false));
-  }
-  for (const o of oneofs) if (o.lines.length > 0) out.push(`${inner}oneof ${o.name} {`, ...o.lines, `${inner}}`);
-  for (const r of m.extensionRange)
-    out.push(`${inner}extensions ${r.start} to ${r.end >= 536870912 ? "max" : r.end - 1};`);
-  for (const r of m.reservedRange) out.push(`${inner}reserved ${r.start} to ${r.end - 1};`);
-  if (m.reservedName.length > 0)
-    out.push(`${inner}reserved ${m.reservedName.map((n) => JSON.stringify(n)).join(", ")};`);
-  extend(m.extension, inner);
-  out.push(`${ind}}`);
+
+function extendLines(extension: FieldDescriptorProto): string[] {
+  return [`extend ${extension.extendee} {`, ...indented([`${labelOf(extension)}${fieldLine(extension)}`]), "}"];
 }
-out.push("// Generated from the descriptor in @bufbuild/protovalidate. Do not edit.");
-out.push(
-  proto.syntax === "editions"
-    ? `edition = "${Edition[proto.edition]!.replace("EDITION_", "")}";`
-    : `syntax = "${syntax}";`,
-);
-out.push(`package ${proto.package};`, ...proto.dependency.map((d) => `import "${d}";`));
-for (const e of proto.enumType) enumBlock(e, "");
-for (const m of proto.messageType) message(m, "");
-extend(proto.extension, "");
-const path = join(process.argv[2] ?? "gen/proto", proto.name + (proto.name.endsWith(".proto") ? "" : ".proto"));
-mkdirSync(dirname(path), { recursive: true });
-writeFileSync(path, `${out.join("\n")}\n`);
-console.log(`${path}: ${out.length} lines`);
+
+// An unset index reads as 0 through the prototype of the descriptor.
+const isInOneof = (field: FieldDescriptorProto) => Object.hasOwn(field, "oneofIndex") && !field.proto3Optional;
+
+const fieldLine = (field: FieldDescriptorProto) => `${typeOf(field)} ${field.name} = ${field.number};`;
+
+function typeOf({ typeName, type }: FieldDescriptorProto): string {
+  return typeName === "" ? (Type[type] ?? "").toLowerCase() : typeName;
+}
+
+function labelOf({ label, proto3Optional }: FieldDescriptorProto): string {
+  if (label === Label.REPEATED) return "repeated ";
+  if (label === Label.REQUIRED) return "required ";
+  return isProto2 || proto3Optional ? "optional " : "";
+}
+
+const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
+
+main();

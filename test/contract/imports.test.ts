@@ -11,7 +11,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   standards: [],
   client: ["standards"],
   ocsp: ["standards"],
-  contract: ["server", "wire"],
+  contract: ["errors", "server", "wire"],
   cli: ["client", "standards", "server", "main"],
   config: [],
   errors: [],
@@ -19,7 +19,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   db: ["config", "errors", "logging", "engines", "server"],
   seal: ["config", "db", "errors", "logging"],
   lock: ["errors", "logging"],
-  jobs: ["db", "logging"],
+  jobs: ["db", "errors", "logging"],
   // Of the contexts, the wire knows the table of audit events only.
   wire: ["audit", "config", "db", "errors", "jobs", "logging", "seal"],
   context: ["audit", "config", "db", "jobs", "lock", "logging", "seal", "wire"],

@@ -2,7 +2,13 @@ import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import type { HttpRequest, HttpResponse } from "./rest.ts";
+import { RateClass } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
+import { Refusal, toRefusal } from "../errors.ts";
+import type { Call } from "./call.ts";
+import { identify, limit } from "./chain.ts";
+import type { Authenticate } from "./identity.ts";
+import type { RateLimits } from "./rate-limits.ts";
+import { type HttpRequest, type HttpResponse, sendRefusal } from "./rest.ts";
 
 const require = createRequire(import.meta.url);
 const openApiPath = "/api/v1/openapi.json";
@@ -10,22 +16,49 @@ const readerFiles: Readonly<Record<string, string>> = {
   "/docs/swagger-ui.css": "text/css; charset=utf-8",
   "/docs/swagger-ui-bundle.js": "text/javascript; charset=utf-8",
 };
-const readerPolicy =
-  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'";
 
+/** The page's own script and style, the icons within the style, and calls of this API: nothing from elsewhere. */
+const readerPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+const dataPolicy = "default-src 'none'; frame-ancestors 'none'";
+
+// The empty icon keeps browsers from asking for /favicon.ico.
 const page = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Holdfast API</title><meta name="viewport" content="width=device-width">
-<link rel="stylesheet" href="/docs/swagger-ui.css"></head>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="/docs/swagger-ui.css"></head>
 <body><div id="reader"></div>
 <script src="/docs/swagger-ui-bundle.js"></script><script src="/docs/start.js"></script></body>
 </html>
 `;
-const start = `SwaggerUIBundle({ url: "${openApiPath}", dom_id: "#reader", deepLinking: true });\n`;
+// Without validatorUrl: null the reader sends the document's address to a validator on the internet.
+const readerOptions = {
+  url: openApiPath,
+  dom_id: "#reader",
+  deepLinking: true,
+  showExtensions: true,
+  validatorUrl: null,
+};
+const start = `SwaggerUIBundle(${JSON.stringify(readerOptions)});\n`;
 
 interface Document {
   readonly type: string;
   readonly body: Buffer;
+}
+
+/** What the documents need of the server that shows them. */
+interface Door {
+  readonly newCall: (request: HttpRequest) => Call;
+  readonly authenticate: Authenticate;
+  readonly limits: RateLimits;
 }
 
 /** Serves the OpenAPI document and its reader page. */
@@ -34,29 +67,22 @@ export class Documents {
   readonly #readerFolder: string = join(require.resolve("swagger-ui-dist/package.json"), "..");
 
   constructor(openApiFile: URL) {
-    const html = { type: "text/html; charset=utf-8", body: Buffer.from(page) };
-    this.#documents.set("/docs", html).set("/docs/", html);
+    this.#documents.set("/docs", { type: "text/html; charset=utf-8", body: Buffer.from(page) });
     this.#documents.set("/docs/start.js", { type: "text/javascript; charset=utf-8", body: Buffer.from(start) });
     this.#documents.set(openApiPath, { type: "application/json; charset=utf-8", body: readFileSync(openApiFile) });
   }
 
-  /** Answers a GET of one of the documents; false for every other request. `headers` go with the answer. */
-  serve(request: HttpRequest, response: HttpResponse, headers: () => Record<string, string>): boolean {
-    const path = (request.url ?? "").split("?", 1)[0] ?? "";
-    if (request.method !== "GET" && request.method !== "HEAD") return false;
+  /** Answers a request for one of the documents; false for every other request. */
+  serve(request: HttpRequest, response: HttpResponse, door: Door): boolean {
+    const path = (request.url ?? "").split("?", 1)[0]?.replace(/\/$/, "") ?? "";
     const document = this.#find(path);
     if (document === undefined) return false;
-    (response as ServerResponse).writeHead(200, {
-      ...headers(),
-      "content-type": document.type,
-      "content-length": document.body.length,
-      "content-security-policy": readerPolicy,
-      "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer",
-      "cache-control": path === openApiPath ? "no-store" : "max-age=3600",
-    });
-    if (request.method === "HEAD") response.end();
-    else response.end(document.body);
+    const call = door.newCall(request);
+    response.on("error", () => {});
+    admit(call, request, path, door).then(
+      () => send(call, request, response, path, document),
+      (error: unknown) => sendRefusal(call, request, response, toRefusal(error)),
+    );
     return true;
   }
 
@@ -69,4 +95,33 @@ export class Documents {
     this.#documents.set(path, document);
     return document;
   }
+}
+
+/** The API's document counts as a call of the API, though anybody may read it; the reader is outside of the API. */
+async function admit(call: Call, request: HttpRequest, path: string, door: Door): Promise<void> {
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (path === openApiPath) {
+    await identify(call, door.authenticate);
+    const counted = limit(call, RateClass.API, door.limits);
+    // A wrong method is answered as such whatever the count says (G-0.10).
+    await (isRead ? counted : counted.catch(() => {}));
+  }
+  if (isRead) return;
+  call.headers["allow"] = "GET, HEAD";
+  throw new Refusal("METHOD_NOT_ALLOWED", "the path does not take this method");
+}
+
+function send(call: Call, request: HttpRequest, response: HttpResponse, path: string, document: Document): void {
+  (response as ServerResponse).writeHead(200, {
+    ...call.headers,
+    "content-type": document.type,
+    "content-length": document.body.length,
+    "content-security-policy": path === openApiPath ? dataPolicy : readerPolicy,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cache-control": path === openApiPath ? "no-store" : "max-age=3600",
+  });
+  if (request.method === "HEAD") response.end();
+  else (response as ServerResponse).end(document.body);
 }

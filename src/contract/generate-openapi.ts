@@ -1,0 +1,23 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { openApiDocument } from "./openapi.ts";
+
+const root = new URL("../../", import.meta.url);
+const mostDescriptorBytes = 64 * 1024 * 1024;
+
+/** The text of gen/openapi.json, made from the protos as they are now. Their comments are in no generated code. */
+export function renderOpenApi(): string {
+  const descriptors = execFileSync(
+    fileURLToPath(new URL("node_modules/.bin/buf", root)),
+    ["build", "proto", "--as-file-descriptor-set", "-o", "-#format=binpb"],
+    { cwd: root, maxBuffer: mostDescriptorBytes },
+  );
+  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptors));
+  const about = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
+  return `${JSON.stringify(openApiDocument(registry, about), undefined, 2)}\n`;
+}
+
+if (import.meta.main) writeFileSync(process.argv[2] ?? "gen/openapi.json", renderOpenApi());

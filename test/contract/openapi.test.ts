@@ -1,0 +1,507 @@
+import { readFileSync } from "node:fs";
+import { createContext, runInContext } from "node:vm";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { expect } from "chai";
+import { renderOpenApi } from "../../src/contract/generate-openapi.ts";
+import { errorCodes } from "../../src/server/errors.ts";
+import { bindingsOf } from "../../src/server/wire/http-rule.ts";
+import type { Answer } from "../harness/client.ts";
+import { useServer } from "../harness/server.ts";
+import { allUnaryMethods } from "./services.ts";
+
+/** The part of JSON Schema that our OpenAPI document uses of answers. */
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly anyOf?: readonly Schema[];
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly enum?: readonly unknown[];
+  readonly format?: string;
+  readonly [keyword: string]: unknown;
+}
+
+interface Parameter {
+  readonly $ref?: string;
+  readonly name?: string;
+  readonly required?: boolean;
+  readonly schema?: Schema;
+}
+
+interface Response {
+  readonly $ref?: string;
+  readonly headers?: Readonly<Record<string, Schema>>;
+  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly security?: readonly unknown[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly required?: boolean; readonly content: Readonly<Record<string, unknown>> };
+  readonly responses: Readonly<Record<string, Response>>;
+  readonly [extension: `x-${string}`]: unknown;
+}
+
+interface OpenApi {
+  readonly info: { readonly version: string };
+  readonly tags: readonly { readonly name: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly headers: Readonly<Record<string, unknown>>;
+    readonly schemas: Readonly<Record<string, Schema>>;
+  };
+}
+
+const root = new URL("../../", import.meta.url);
+const file = readFileSync(new URL("gen/openapi.json", root), "utf8");
+const document: OpenApi = JSON.parse(file);
+const operations = new Map(
+  Object.values(document.paths).flatMap((path) =>
+    Object.values(path).map((operation) => [operation.operationId, operation] as const),
+  ),
+);
+
+function operation(id: string): Operation {
+  const found = operations.get(id);
+  if (found === undefined) throw new Error(`the document has no ${id}`);
+  return found;
+}
+
+const schema = (name: string) => resolve(document, `#/components/schemas/${name}`) as Schema;
+const property = (name: string, field: string) => schema(name).properties?.[field];
+const parameterNames = (id: string) =>
+  (operation(id).parameters ?? []).map(({ $ref, name }) => name ?? (resolve(document, $ref ?? "") as Parameter).name);
+
+describe("the OpenAPI document", () => {
+  it("is what the protos say now", () => {
+    const rendered = renderOpenApi();
+
+    expect(rendered === file, "run npm run generate").to.equal(true);
+  });
+
+  it("is valid OpenAPI 3.1", async () => {
+    const validator = new Validator();
+
+    const { valid, errors } = await validator.validate(JSON.parse(file));
+
+    expect(errors).to.equal(undefined);
+    expect(valid).to.equal(true);
+    expect(validator.version).to.equal("3.1");
+  });
+
+  it("holds every method that has an HTTP rule, at its verb and path, and nothing else", async () => {
+    const methods = await allUnaryMethods();
+    const declared = methods.flatMap((method) =>
+      bindingsOf(method).map(({ verb, template }) => `${verb} ${template} ${method.name}`),
+    );
+
+    const documented = Object.entries(document.paths).flatMap(([path, verbs]) =>
+      Object.entries(verbs).map(([verb, { operationId }]) => `${verb.toUpperCase()} ${path} ${operationId}`),
+    );
+
+    expect(declared).not.to.have.length(0);
+    expect(documented).to.have.members(declared);
+    expect(new Set(document.tags.map(({ name }) => name))).to.deep.equal(
+      new Set(methods.map(({ parent }) => parent.name)),
+    );
+  });
+
+  it("has the version of the package", () => {
+    const { version } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
+
+    expect(document.info.version).to.equal(version);
+  });
+
+  it("says of a method who may call it and what is recorded", () => {
+    const copy = operation("CopySecret");
+
+    expect(copy).to.include({
+      "x-permission": "secret:read",
+      "x-target-permission": "secret:write",
+      "x-audit-action": "secret.copy",
+    });
+    expect(operation("CreateToken").security).to.deep.equal([]);
+    expect(copy.security, "the document's own: bearerAuth").to.equal(undefined);
+  });
+
+  it("puts the path, the query and the body of a request where they belong", () => {
+    expect(parameterNames("UpdateSecret")).to.deep.equal(["id", "If-Match"]);
+    expect(parameterNames("CopySecret")).to.deep.equal(["id", "Idempotency-Key"]);
+    expect(parameterNames("GetSecret")).to.deep.equal(["id", "version", "view", "If-None-Match"]);
+    expect(schema("UpdateSecretRequest").properties).not.to.have.any.keys("id", "update_mask");
+    expect(operation("ArchiveSecret").requestBody).to.equal(undefined);
+    expect(Object.keys(operation("CreateToken").requestBody?.content ?? {})).to.deep.equal([
+      "application/json",
+      "application/x-www-form-urlencoded",
+    ]);
+  });
+
+  it("demands of a request what its rules demand, and no more", () => {
+    expect(schema("CreateSecretRequest").required).to.deep.equal(["key", "value", "project_id"]);
+    expect(schema("UpdateSecretRequest")).not.to.have.property("required");
+    expect(property("CreateSecretRequest", "key")).to.include({ minLength: 1, maxLength: 255 });
+    expect(property("CreateSecretRequest", "key")?.["x-aliases"]).to.deep.equal(["name"]);
+    expect(property("CreateSecretRequest", "value")?.["x-max-bytes"]).to.equal(65_536);
+    expect(property("CreateSecretRequest", "project_id")).to.include({ format: "uuid" });
+    expect(property("CreateSecretRequest", "ttl_hours")).to.include({ type: "integer", minimum: 1, maximum: 8760 });
+    expect(property("CreateSecretRequest", "type")?.enum).to.include("connection_string");
+    expect(property("CreateSecretRequest", "tags")).to.deep.include({
+      maxItems: 50,
+      items: { type: "string", minLength: 1, maxLength: 64 },
+    });
+  });
+
+  it("lets a request be null only where null clears a field", () => {
+    expect(property("UpdateSecretRequest", "description")?.type).to.deep.equal(["string", "null"]);
+    expect(property("UpdateSecretRequest", "value")?.type).to.equal("string");
+  });
+
+  it("promises every field of an answer, null where there is nothing to say, unless the field is left out then", () => {
+    const secret = schema("Secret");
+
+    expect(secret.required).to.include.members(["environment", "expires_at"]);
+    expect(secret.required).not.to.include.members(["value"]);
+    expect(property("Secret", "environment")?.type).to.deep.equal(["string", "null"]);
+    expect(property("Secret", "expires_at")).to.deep.include({ type: ["string", "null"], format: "date-time" });
+    expect(property("Secret", "rotation")?.anyOf).to.deep.equal([
+      { $ref: "#/components/schemas/SecretRotation" },
+      { type: "null" },
+    ]);
+    expect(property("Secret", "value")?.type).to.equal("string");
+  });
+
+  it("marks what must not be shown, and what never comes back", () => {
+    expect(property("Secret", "value")?.format).to.equal("password");
+    expect(property("CreateSecretRequest", "value"))
+      .to.include({ format: "password" })
+      .and.not.have.property("writeOnly");
+    expect(property("LoginUniversalRequest", "client_secret")).to.include({ format: "password", writeOnly: true });
+  });
+
+  it("has the one body of errors, with every code", () => {
+    const { error } = schema("Error").properties ?? {};
+
+    expect(error?.required).to.deep.equal(["code", "message", "details", "request_id"]);
+    expect(Object.keys(error?.properties ?? {})).to.deep.equal(error?.required);
+    expect(error?.properties?.["code"]?.enum).to.deep.equal(Object.keys(errorCodes));
+    expect(error?.properties?.["details"]?.items?.required).to.deep.equal(["field", "message"]);
+  });
+
+  it("names the headers of limits except for methods without a limit", () => {
+    const headersOf = (id: string) => Object.keys(operation(id).responses["200"]?.headers ?? {});
+
+    expect(headersOf("ListSecrets")).to.include.members(["X-RateLimit-Remaining", "X-Total-Count", "X-Request-Id"]);
+    expect(headersOf("CreateToken")).to.include("X-RateLimit-Remaining");
+    expect(headersOf("GetSystemHealth")).to.deep.equal(["X-Request-Id"]);
+    expect(headersOf("GetSecret")).to.include("ETag");
+  });
+});
+
+describe("a real answer", () => {
+  const server = useServer({ RATE_LIMIT_API: "1000", RATE_LIMIT_AUTH: "1000" });
+
+  /** Where the answer, its body and its headers, is not what the document says. */
+  function differences(id: string, { status, headers, body }: Answer): string[] {
+    const declared = operation(id).responses[status];
+    if (declared === undefined) return [`${id} does not declare ${status}`];
+    const response = declared.$ref === undefined ? declared : (resolve(document, declared.$ref) as Response);
+    const undeclared = Object.keys(document.components.headers).filter(
+      (name) => headers.has(name) && response.headers?.[name] === undefined,
+    );
+    const media = response.content?.["application/json"];
+    const faults =
+      media === undefined ? (body === "" ? [] : ["there is a body"]) : faultsOf(document, media.schema, body);
+    return [...undeclared.map((name) => `${name} is not declared`), ...faults];
+  }
+
+  type Ask = () => Promise<Answer>;
+  const secrets = "/api/v1/secrets";
+  const create = (fields: object = {}) =>
+    server.admin.rest("POST", secrets, {
+      key: `k-${Math.random()}`,
+      value: "v",
+      project_id: server.projectId,
+      ...fields,
+    });
+  const full = {
+    environment: "production",
+    ttl_hours: 1,
+    tags: ["a"],
+    metadata: { owner: "payments", nested: { deep: [1] } },
+    rotation: { enabled: true, interval_days: 7 },
+  };
+  const withSecret = (ask: (id: string, fields: { version: number }) => Promise<Answer>) => async () => {
+    const { body } = await create(full);
+    return ask(body.id, body);
+  };
+  const identity = () =>
+    server.admin.rest("POST", "/api/v1/machine-identities", {
+      name: `m-${Math.random()}`,
+      project_roles: [{ project_id: server.projectId, role: "viewer" }],
+    });
+  const login = () => ({ client_id: server.clientId, client_secret: server.clientSecret });
+
+  const answers: readonly (readonly [id: string, what: string, status: number, ask: Ask])[] = [
+    ["CreateSecret", "with the least", 201, () => create()],
+    ["CreateSecret", "with everything", 201, () => create(full)],
+    ["CreateSecret", "without a key", 400, () => create({ key: "" })],
+    ["CreateSecret", "by nobody", 401, () => server.anonymous.rest("POST", secrets, {})],
+    ["ListSecrets", "", 200, () => server.admin.rest("GET", `${secrets}?project_id=${server.projectId}`)],
+    ["ListSecrets", "without a project", 400, () => server.admin.rest("GET", secrets)],
+    ["GetSecret", "", 200, withSecret((id) => server.admin.rest("GET", `${secrets}/${id}`))],
+    ["GetSecret", "as metadata", 200, withSecret((id) => server.admin.rest("GET", `${secrets}/${id}?view=metadata`))],
+    [
+      "GetSecret",
+      "that is known",
+      304,
+      withSecret((id) => server.admin.rest("GET", `${secrets}/${id}`, undefined, { "if-none-match": '"1"' })),
+    ],
+    ["GetSecret", "that is not there", 404, () => server.admin.rest("GET", `${secrets}/nonsense`)],
+    ["UpdateSecret", "", 200, withSecret((id) => server.admin.rest("PUT", `${secrets}/${id}`, { value: "w" }))],
+    [
+      "UpdateSecret",
+      "of another version",
+      409,
+      withSecret((id) => server.admin.rest("PUT", `${secrets}/${id}`, { value: "w", cas: 9 })),
+    ],
+    [
+      "RollbackSecret",
+      "",
+      200,
+      withSecret((id, { version }) => server.admin.rest("POST", `${secrets}/${id}/rollback`, { version })),
+    ],
+    [
+      "CopySecret",
+      "",
+      201,
+      withSecret((id) => server.admin.rest("POST", `${secrets}/${id}/copy`, { key: `copy-${Math.random()}` })),
+    ],
+    ["ArchiveSecret", "", 200, withSecret((id) => server.admin.rest("POST", `${secrets}/${id}/archive`))],
+    ["ListSecretVersions", "", 200, withSecret((id) => server.admin.rest("GET", `${secrets}/${id}/versions`))],
+    ["DeleteSecret", "", 204, withSecret((id) => server.admin.rest("DELETE", `${secrets}/${id}`))],
+    ["ListProjects", "", 200, () => server.admin.rest("GET", "/api/v1/projects")],
+    ["ListOrganizations", "", 200, () => server.admin.rest("GET", "/api/v1/organizations")],
+    [
+      "CreateOrganization",
+      "",
+      201,
+      () => server.admin.rest("POST", "/api/v1/organizations", { name: `${Math.random()}` }),
+    ],
+    ["CreateMachineIdentity", "", 201, identity],
+    ["ListMachineIdentities", "", 200, () => server.admin.rest("GET", "/api/v1/machine-identities")],
+    [
+      "CreateClientSecret",
+      "",
+      201,
+      async () => server.admin.rest("POST", `/api/v1/machine-identities/${(await identity()).body.id}/client-secrets`),
+    ],
+    [
+      "ListClientSecrets",
+      "",
+      200,
+      () => server.admin.rest("GET", `/api/v1/machine-identities/${server.admin.id}/client-secrets`),
+    ],
+    ["ListAuditEvents", "", 200, () => server.admin.rest("GET", "/api/v1/audit-logs?per_page=100")],
+    ["LoginUniversal", "", 200, () => server.anonymous.rest("POST", "/api/v1/auth/universal-auth/login", login())],
+    ["CreateToken", "without a grant", 400, () => server.anonymous.rest("POST", "/oauth/token", login())],
+    ["GetHealth", "", 200, () => server.anonymous.rest("GET", "/api/v1/health")],
+    ["GetDatabaseHealth", "", 200, () => server.anonymous.rest("GET", "/api/v1/health/database")],
+    ["GetSystemHealth", "", 200, () => server.admin.rest("GET", "/api/v1/health/system")],
+  ];
+
+  for (const [id, what, status, ask] of answers) {
+    it(`of ${id}${what === "" ? "" : ` ${what}`} is what the document says`, async () => {
+      const answer = await ask();
+
+      expect(answer.status).to.equal(status);
+      expect(differences(id, answer)).to.deep.equal([]);
+    });
+  }
+
+  it("that the document does not describe is noticed", async () => {
+    const { body, ...answer } = await create();
+    const { tags, ...untagged } = body;
+
+    const found = differences("CreateSecret", { ...answer, body: { ...untagged, version: "1", surprise: tags } });
+
+    expect(found).to.have.members([
+      "answer.tags is missing",
+      'answer.version is "1", not integer',
+      "answer.surprise is not in the document",
+    ]);
+  });
+});
+
+describe("over HTTP", () => {
+  const server = useServer();
+
+  describe("GET /api/v1/openapi.json", () => {
+    it("answers the document to anybody", async () => {
+      const { status, headers, body } = await server.anonymous.rest("GET", "/api/v1/openapi.json");
+
+      expect(status).to.equal(200);
+      expect(headers.get("content-type")).to.equal("application/json; charset=utf-8");
+      expect(headers.get("cache-control")).to.equal("no-store");
+      expect(headers.get("x-request-id")).to.match(/./);
+      expect(body).to.deep.equal(JSON.parse(file));
+    });
+
+    it("answers HEAD with the headers alone", async () => {
+      const { status, headers, body } = await server.anonymous.rest("HEAD", "/api/v1/openapi.json");
+
+      expect(status).to.equal(200);
+      expect(headers.get("content-length")).to.equal(String(Buffer.byteLength(file)));
+      expect(body).to.equal("");
+    });
+
+    it("names no limit when there is none", async () => {
+      const { headers } = await server.anonymous.rest("GET", "/api/v1/openapi.json");
+
+      expect([...headers.keys()].filter((name) => name.startsWith("x-ratelimit"))).to.deep.equal([]);
+    });
+
+    it("refuses another method", async () => {
+      const { status, headers, body } = await server.anonymous.rest("POST", "/api/v1/openapi.json", {});
+
+      expect(status).to.equal(405);
+      expect(body.error.code).to.equal("METHOD_NOT_ALLOWED");
+      expect(headers.get("allow")).to.equal("GET, HEAD");
+    });
+  });
+
+  describe("GET /api/v1/openapi.json with a limit", () => {
+    const limited = useServer({ RATE_LIMIT_API: "2" });
+    const get = () => limited.anonymous.rest("GET", "/api/v1/openapi.json");
+
+    it("counts as a call of the API, by client address", async () => {
+      const answers = [await get(), await limited.anonymous.rest("GET", "/api/v1/secrets"), await get()];
+
+      const identified = await limited.admin.rest("GET", "/api/v1/openapi.json");
+
+      expect(answers.map(({ status }) => status)).to.deep.equal([200, 401, 429]);
+      expect(answers.map(({ headers }) => headers.get("x-ratelimit-remaining"))).to.deep.equal(["1", "0", "0"]);
+      expect(answers[2]?.body.error.code).to.equal("RATE_LIMITED");
+      expect(Number(answers[2]?.headers.get("retry-after"))).to.be.within(1, 60);
+      expect(identified.headers.get("x-ratelimit-remaining"), "an identity has a count of its own").to.equal("1");
+    });
+  });
+
+  describe("GET /docs", () => {
+    const get = (path: string) => server.anonymous.rest("GET", path);
+    const linked = (html: string) =>
+      [...html.matchAll(/(?:src|href)="(?!data:)([^"]*)"/g)].map(([, path = ""]) => path);
+
+    it("loads a page with its style and scripts, all from this server", async () => {
+      const page = await get("/docs");
+
+      const parts = await Promise.all(linked(page.body).map(get));
+
+      expect(page.headers.get("content-type")).to.equal("text/html; charset=utf-8");
+      expect(parts.map(({ status }) => status)).to.deep.equal([200, 200, 200]);
+      expect(parts.map(({ headers }) => headers.get("content-type"))).to.deep.equal([
+        "text/css; charset=utf-8",
+        "text/javascript; charset=utf-8",
+        "text/javascript; charset=utf-8",
+      ]);
+      expect(parts[0]?.body, "a style that loads nothing more").not.to.match(/url\((?!["']?data:)|@import/);
+    });
+
+    it("allows what the page needs and no outside host", async () => {
+      const { headers, body } = await get("/docs");
+
+      const policy = headers.get("content-security-policy");
+
+      expect(policy?.split("; ")).to.have.members([
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+      ]);
+      expect(body).not.to.match(/<script>|<style|style=|https?:/);
+    });
+
+    it("starts the reader on this server's document, and asks no validator elsewhere", async () => {
+      const { body: script } = await get("/docs/start.js");
+      const given: Record<string, unknown>[] = [];
+
+      runInContext(
+        script,
+        createContext({ SwaggerUIBundle: (options: Record<string, unknown>) => given.push(options) }),
+      );
+
+      expect(given).to.have.length(1);
+      expect(given[0]).to.include({ url: "/api/v1/openapi.json", validatorUrl: null });
+    });
+
+    it("counts against no limit", async () => {
+      const { headers } = await get("/docs/");
+
+      expect(headers.has("x-ratelimit-limit")).to.equal(false);
+    });
+  });
+});
+
+/** What is at a reference within a document, as in "#/components/schemas/Secret". */
+function resolve(document: object, reference: string): unknown {
+  const found = reference
+    .slice(2)
+    .split("/")
+    .reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined)?.[name], document);
+  if (found === undefined) throw new Error(`nothing is at ${reference}`);
+  return found;
+}
+
+/** Every way in which a value is not what the schema says. A property that the schema does not name is one. */
+function faultsOf(document: object, schema: Schema, value: unknown, path = "answer"): string[] {
+  if (schema.$ref !== undefined) return faultsOf(document, resolve(document, schema.$ref) as Schema, value, path);
+  if (schema.anyOf !== undefined) {
+    const tries = schema.anyOf.map((each) => faultsOf(document, each, value, path));
+    return tries.find((faults) => faults.length === 0) ?? tries.flat();
+  }
+  const types = schema.type === undefined ? undefined : [schema.type].flat();
+  if (types !== undefined && !types.some((type) => isOfType(type, value))) {
+    return [`${path} is ${JSON.stringify(value)}, not ${types.join(" or ")}`];
+  }
+  if (schema.enum !== undefined && !schema.enum.includes(value)) return [`${path} is none of the allowed values`];
+  if (schema.format === "date-time" && typeof value === "string" && !isTime(value)) return [`${path} is not a time`];
+  if (Array.isArray(value)) {
+    return value.flatMap((item, index) => faultsOf(document, schema.items ?? {}, item, `${path}[${index}]`));
+  }
+  return typeof value === "object" && value !== null ? objectFaults(document, schema, value, path) : [];
+}
+
+function objectFaults(document: object, schema: Schema, value: object, path: string): string[] {
+  const { properties, required = [] } = schema;
+  const missing = required.filter((name) => !(name in value)).map((name) => `${path}.${name} is missing`);
+  if (properties === undefined) return missing;
+  const inner = Object.entries(value).flatMap(([name, each]) => {
+    const property = properties[name];
+    return property === undefined
+      ? [`${path}.${name} is not in the document`]
+      : faultsOf(document, property, each, `${path}.${name}`);
+  });
+  return [...missing, ...inner];
+}
+
+function isOfType(type: string, value: unknown): boolean {
+  switch (type) {
+    case "null":
+      return value === null;
+    case "array":
+      return Array.isArray(value);
+    case "object":
+      return typeof value === "object" && value !== null && !Array.isArray(value);
+    case "integer":
+      return Number.isInteger(value);
+    default:
+      return typeof value === type;
+  }
+}
+
+const isTime = (text: string) => /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/.test(text);

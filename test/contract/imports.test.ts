@@ -42,7 +42,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "secrets",
     "wire",
   ],
-  main: ["auth", "config", "engines", "logging", "seal", "server"],
+  main: ["auth", "config", "engines", "explain-start", "logging", "seal", "server"],
+  "explain-start": ["config", "engines", "errors"],
 };
 
 function roomOf(path: string): string {

@@ -19,6 +19,7 @@ import { type Call, callKey } from "./call.ts";
 import { addressKey } from "./client-address.ts";
 import type { Authenticate } from "./identity.ts";
 import type { RateLimits } from "./rate-limits.ts";
+import { checkTexts } from "./texts.ts";
 
 const callIn = (request: { contextValues: { get(key: typeof callKey): Call | undefined } }): Call => {
   const call = request.contextValues.get(callKey);
@@ -61,20 +62,13 @@ export async function limit(call: Call, rateClass: RateClass, limits: RateLimits
   }
 }
 
-export function identifying(authenticate: Authenticate): Interceptor {
-  return (next) => async (request) => {
-    await identify(callIn(request), authenticate);
-    return next(request);
-  };
-}
-
-export function limiting(limits: RateLimits): Interceptor {
-  return (next) => async (request) => {
-    const call = callIn(request);
+/** The first links of the chain: who calls, and how often. */
+export const admitting =
+  (authenticate: Authenticate, limits: RateLimits) =>
+  async (call: Call): Promise<void> => {
+    await identify(call, authenticate);
     await limit(call, call.policy?.rate ?? RateClass.API, limits);
-    return next(request);
   };
-}
 
 /** Records denials and failures, and answers every error in our own vocabulary. */
 export function recording(audit: AuditWriter, logger: Logger): Interceptor {
@@ -158,32 +152,11 @@ function validate(validator: Validator, call: Call, schema: DescMessage, message
   if (result.kind === "error") throw result.error;
   const faults: FieldFault[] = [];
   for (const violation of result.kind === "invalid" ? result.violations : []) {
-    const path = pathToString(violation.field);
+    // A rule between fields has no field of its own.
+    const path = pathToString(violation.field) || "body";
     if (call.policy?.pathFields.has(path)) throw notFound(call.policy.resourceType.replaceAll("_", " ") || "resource");
     faults.push({ field: path, message: violation.message });
   }
-  findNul(schema, message, "", faults);
+  checkTexts(schema, message, faults);
   if (faults.length > 0) throw invalid(faults);
-}
-
-/** PostgreSQL's text holds every character but U+0000; what is sealed may hold that too. */
-function findNul(schema: DescMessage, message: Message, prefix: string, faults: FieldFault[]): void {
-  for (const field of schema.fields) {
-    const found = (message as unknown as Record<string, unknown>)[field.localName];
-    if (found === undefined || field.proto.options?.debugRedact === true) continue;
-    const path = `${prefix}${field.name}`;
-    if (typeof found === "string") {
-      if (found.includes("\0")) faults.push({ field: path, message: "must not contain U+0000" });
-    } else if (field.fieldKind === "list" && field.listKind === "scalar") {
-      (found as unknown[]).forEach((item, index) => {
-        if (typeof item === "string" && item.includes("\0")) {
-          faults.push({ field: `${path}[${index}]`, message: "must not contain U+0000" });
-        }
-      });
-    } else if (field.fieldKind === "message" && field.message.typeName.startsWith("holdfast.")) {
-      findNul(field.message, found as Message, `${path}.`, faults);
-    } else if (field.fieldKind === "message" && field.message.typeName === "google.protobuf.Struct") {
-      if (JSON.stringify(found).includes("\\u0000")) faults.push({ field: path, message: "must not contain U+0000" });
-    }
-  }
 }

@@ -1,24 +1,30 @@
 import type { Http2ServerRequest } from "node:http2";
 import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
-import { type ConnectRouter, createContextValues, type Interceptor, type ServiceImpl } from "@connectrpc/connect";
+import {
+  Code,
+  type ConnectRouter,
+  createContextValues,
+  type HandlerContext,
+  type Interceptor,
+  type ServiceImpl,
+} from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { ServerReflection } from "../../../gen/ts/grpc/reflection/v1/reflection_pb.ts";
 import { Health } from "../../../gen/ts/health/v1/health_pb.ts";
-import { toRefusal } from "../errors.ts";
+import { invalidField, Refusal, toRefusal } from "../errors.ts";
 import { type Call, callKey, callOf } from "./call.ts";
 import type { Documents } from "./documents.ts";
 import { grpcHealth } from "./grpc-health.ts";
 import type { Authenticate } from "./identity.ts";
 import type { Handler } from "./listener.ts";
+import { rpcBodyLimits } from "./message-bytes.ts";
 import { checkPolicies, policyOf } from "./policy.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { reflection } from "./reflection.ts";
-import { type HttpRequest, RestDoor } from "./rest.ts";
+import { type HttpRequest, RestDoor, sendRefusal } from "./rest.ts";
 import { type UnaryCall, unaryCalls } from "./unary-calls.ts";
-import { unaryGrpc } from "./unary-grpc.ts";
-
-const mostMessageBytes = 4 * 1024 * 1024;
-const longestTimeoutMs = 3_600_000;
+import { longestTimeoutMs, sendGrpcRefusal, unaryGrpc } from "./unary-grpc.ts";
+import { unaryWeb } from "./unary-web.ts";
 
 /** A service of the contract and the object that implements it. */
 export interface Service {
@@ -26,9 +32,14 @@ export interface Service {
   readonly implementation: object;
 }
 
+type Admit = (call: Call) => Promise<void>;
+type Adapter = ReturnType<typeof connectNodeAdapter>;
+
 interface DoorOptions {
   readonly services: readonly Service[];
-  /** The outermost first. */
+  /** Finds out who calls, and counts the call; throws RATE_LIMITED. */
+  readonly admit: Admit;
+  /** What follows once a call is admitted, the outermost first. */
   readonly chain: readonly Interceptor[];
   readonly newCall: (request: HttpRequest) => Call;
   readonly authenticate: Authenticate;
@@ -41,66 +52,150 @@ interface DoorOptions {
 
 /** All ways into the server on one port: REST by default, gRPC, gRPC-Web and Connect at the paths of the services. */
 export function doors(options: DoorOptions): Handler {
-  const { services, chain, newCall, documents, shutdown } = options;
+  const { services, admit, chain, newCall, documents } = options;
   const calls = new Map<DescMethodUnary, UnaryCall>();
   for (const { descriptor, implementation } of services) {
     checkPolicies(descriptor);
-    for (const [method, call] of unaryCalls(descriptor, implementation, chain)) calls.set(method, call);
+    const links = [admitting(admit), ...chain];
+    for (const [method, call] of unaryCalls(descriptor, implementation, links)) calls.set(method, call);
   }
   const rest = new RestDoor({ calls, newCall, authenticate: options.authenticate, limits: options.limits });
-  const lean = unaryGrpc(calls, newCall, mostMessageBytes);
+  const listed = [...services.map(({ descriptor }) => descriptor), Health, ServerReflection];
+  const names = listed.map(({ typeName }) => typeName);
+  const health = grpcHealth(names, options.isHealthy);
+  for (const [method, call] of unaryCalls(Health, health, [reading], () => undefined)) calls.set(method, call);
+  const lean = unaryGrpc(calls, newCall);
+  const web = unaryWeb(newCall);
+  const streams = streamAdapters(options, health, reflection(listed));
+  const rpcHandlers = new Map<string, Handler>();
+  for (const descriptor of listed) {
+    const adapter = descriptor === Health || descriptor === ServerReflection ? streams.standard : streams.ours;
+    for (const method of descriptor.methods) {
+      const run = method.methodKind === "unary" ? calls.get(method as DescMethodUnary) : undefined;
+      const handler: Handler =
+        run === undefined
+          ? streaming(adapter, newCall)
+          : (request, response) => web(request, response, method as DescMethodUnary, run);
+      rpcHandlers.set(`/${descriptor.typeName}/${method.name}`, handler);
+    }
+  }
+  return (request, response) => {
+    if (request.httpVersionMajor === 2 && lean(request as Http2ServerRequest)) return;
+    if (request.headers.host === undefined && request.httpVersion === "1.1") {
+      sendRefusal(newCall(request), request, response, invalidField("header.Host", "is required"));
+      return;
+    }
+    const url = request.url ?? "";
+    if (url.charCodeAt(0) !== slash) request.url = originForm(url);
+    const path = (request.url ?? "").split("?", 1)[0] ?? "";
+    const rpc = rpcHandlers.get(path);
+    if (rpc !== undefined) rpc(request, response);
+    else if (isGrpc(request)) {
+      const unknown = new Refusal("RESOURCE_NOT_FOUND", "unknown method", { rpc: Code.Unimplemented });
+      sendGrpcRefusal((request as Http2ServerRequest).stream, newCall(request), unknown);
+    } else if (!documents.serve(request, response, options)) rest.handle(request, response);
+  };
+}
+
+const slash = 0x2f;
+
+/** The path of an absolute target, which every server must take (RFC 9112 section 3.2.2). */
+const originForm = (url: string) => url.replace(/^https?:\/\/[^/?#]*/i, "").replace(/^(?=\?|$)/, "/");
+
+/** A gRPC call of an unknown method is answered in gRPC, not as an unknown path. */
+const isGrpc = (request: HttpRequest) =>
+  request.httpVersionMajor === 2 && /^application\/grpc(\+|;|$)/.test(request.headers["content-type"] ?? "");
+
+/** Streams are Connect's: those of our services behind the chain, and those of the services that gRPC itself defines. */
+function streamAdapters(
+  { services, admit, chain, newCall, shutdown }: DoorOptions,
+  health: ServiceImpl<typeof Health>,
+  serverReflection: ServiceImpl<typeof ServerReflection>,
+): { ours: Adapter; standard: Adapter } {
   const common = {
-    readMaxBytes: mostMessageBytes,
+    readMaxBytes: rpcBodyLimits.mostBytes,
     maxTimeoutMs: longestTimeoutMs,
     shutdownSignal: shutdown,
     jsonOptions: { ignoreUnknownFields: true, useProtoFieldName: true, alwaysEmitImplicit: true },
   };
-  const connect = connectNodeAdapter({
-    ...common,
-    interceptors: [describing, ...chain],
-    contextValues: (request) => createContextValues().set(callKey, newCall(request)),
-    routes: (router) => services.forEach(({ descriptor, implementation }) => addTo(router, descriptor, implementation)),
-  });
-  const listed = [...services.map(({ descriptor }) => descriptor), Health, ServerReflection];
-  const names = listed.map(({ typeName }) => typeName);
-  const standard = connectNodeAdapter({
-    ...common,
-    routes: (router) =>
-      router.service(Health, grpcHealth(names, options.isHealthy)).service(ServerReflection, reflection(listed)),
-  });
-  const rpcPaths = new Map<string, typeof connect>();
-  for (const { descriptor } of services)
-    for (const { name } of descriptor.methods) rpcPaths.set(`/${descriptor.typeName}/${name}`, connect);
-  for (const each of [Health, ServerReflection]) {
-    for (const { name } of each.methods) rpcPaths.set(`/${each.typeName}/${name}`, standard);
-  }
-  return (request, response) => {
-    if (request.httpVersionMajor === 2 && lean(request as Http2ServerRequest)) return;
-    const path = (request.url ?? "").split("?", 1)[0] ?? "";
-    const adapter = rpcPaths.get(path) ?? (isGrpc(request) ? connect : undefined);
-    if (adapter !== undefined) adapter(request as never, response as never);
-    else if (!documents.serve(request, response, () => newCall(request).headers)) rest.handle(request, response);
+  return {
+    ours: connectNodeAdapter({
+      ...common,
+      requestGate: (context) => admitBeforeReading(admit, context),
+      interceptors: [describing, ...chain],
+      contextValues: (request) => createContextValues().set(callKey, newCall(request)),
+      routes: (router) => services.forEach((service) => addTo(router, service)),
+    }),
+    standard: connectNodeAdapter({
+      ...common,
+      routes: (router) => router.service(Health, health).service(ServerReflection, serverReflection),
+    }),
   };
 }
 
-/** A gRPC call of an unknown method is answered in gRPC, not as an unknown path. */
-const isGrpc = (request: HttpRequest) => request.headers["content-type"]?.startsWith("application/grpc") === true;
-
-function addTo(router: ConnectRouter, descriptor: DescService, implementation: object): void {
-  router.service(descriptor, implementation as Partial<ServiceImpl<DescService>>);
+/** Connect answers what is no call at all without a body; here it is told in the specified shape. */
+function streaming(adapter: Adapter, newCall: DoorOptions["newCall"]): Handler {
+  return (request, response) => {
+    const isCall = /^application\/(grpc|grpc-web|connect)(\+|;|$)/.test(request.headers["content-type"] ?? "");
+    if (request.method === "POST" && isCall) {
+      adapter(request, response);
+      return;
+    }
+    const call = newCall(request);
+    if (request.method === "POST") {
+      sendRefusal(call, request, response, invalidField("header.Content-Type", "must be of gRPC, gRPC-Web or Connect"));
+    } else {
+      call.headers["allow"] = "POST";
+      sendRefusal(call, request, response, new Refusal("METHOD_NOT_ALLOWED", "a call is a POST"));
+    }
+  };
 }
 
-/** For what goes through Connect: names the policy, and puts the call's headers on answers and errors alike. */
+/** What the chain does for our own services: a message that could not be read is refused. */
+const reading: Interceptor = (next) => async (request) => {
+  const { unreadableBecause } = callOf({ values: request.contextValues });
+  if (unreadableBecause !== undefined) throw unreadableBecause;
+  return next(request);
+};
+
+function addTo(router: ConnectRouter, { descriptor, implementation }: Service): void {
+  router.service(descriptor, implementation);
+}
+
+const admitting =
+  (admit: Admit): Interceptor =>
+  (next) =>
+  async (request) => {
+    await admit(callOf({ values: request.contextValues }));
+    return next(request);
+  };
+
+/** For streams, whose first message is read before the chain begins: who calls is settled before that. */
+async function admitBeforeReading(admit: Admit, context: HandlerContext): Promise<void> {
+  const call = callOf(context);
+  call.policy = policyOf(context.method);
+  try {
+    await admit(call);
+    if (call.policy.caller.case !== "public" && call.identity === undefined) throw call.anonymousBecause;
+  } catch (error) {
+    throw described(call, error);
+  }
+}
+
+/** For streams: puts the call's headers on answers and errors alike. */
 const describing: Interceptor = (next) => async (request) => {
   const call = callOf({ values: request.contextValues });
-  call.policy = policyOf(request.method);
   try {
     const answer = await next(request);
     for (const [name, value] of Object.entries(call.headers)) answer.header.set(name, value);
     return answer;
   } catch (error) {
-    const refusal = toRefusal(error).describe(call.source.requestId);
-    for (const [name, value] of Object.entries(call.headers)) refusal.metadata.set(name, value);
-    throw refusal;
+    throw described(call, error);
   }
 };
+
+function described(call: Call, error: unknown): Refusal {
+  const refusal = toRefusal(error).describe(call.source.requestId);
+  for (const [name, value] of Object.entries(call.headers)) refusal.metadata.set(name, value);
+  return refusal;
+}

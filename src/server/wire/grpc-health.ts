@@ -1,6 +1,6 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { type Health, HealthCheckResponse_ServingStatus as Status } from "../../../gen/ts/health/v1/health_pb.ts";
+import { notFound, unavailable } from "../errors.ts";
 
 const watchIntervalMs = 5000;
 
@@ -13,7 +13,7 @@ export function grpcHealth(
   const status = async () => ((await isHealthy()) ? Status.SERVING : Status.NOT_SERVING);
   return {
     async check({ service }) {
-      if (!known.has(service)) throw new ConnectError("unknown service", Code.NotFound);
+      if (!known.has(service)) throw notFound("service");
       return { status: await status() };
     },
     async list() {
@@ -28,6 +28,8 @@ export function grpcHealth(
         last = now;
         await pause(watchIntervalMs, signal);
       }
+      // To a watcher that is still there, so that it asks another replica.
+      throw unavailable("the server stops");
     },
   };
 }

@@ -9,6 +9,8 @@ export const IdempotencyRecord = defineEntity({
     identityId: p.uuid().primary(),
     key: p.text().primary(),
     organizationId: p.uuid(),
+    /** Where the permission is asked for again when the outcome is replayed. */
+    projectId: p.uuid().nullable(),
     /** Keyed hash of method, path and body. */
     request: p.blob(),
     outcome: p.blob(),

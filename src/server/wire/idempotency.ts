@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
-import { create, type DescMethodUnary, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { Interceptor, UnaryRequest, UnaryResponse } from "@connectrpc/connect";
 import { type Database, run } from "../db/database.ts";
 import { conflict, invalidField } from "../errors.ts";
@@ -13,6 +13,7 @@ const credentialReplayMs = 5 * 60_000;
 const visibleAscii = /^[\x21-\x7e]{1,255}$/;
 
 interface Stored {
+  readonly project_id: string | null;
   readonly request: Buffer;
   readonly outcome: Buffer;
   readonly age_ms: number;
@@ -33,7 +34,7 @@ export function replaying(key: KeyObject): Interceptor {
 }
 
 const isPost = (method: UnaryRequest["method"]) =>
-  method.methodKind === "unary" && bindingsOf(method as DescMethodUnary).some(({ verb }) => verb === "POST");
+  method.methodKind === "unary" && bindingsOf(method).some(({ verb }) => verb === "POST");
 
 async function replayOrRun(
   key: KeyObject,
@@ -61,7 +62,7 @@ async function replayOrRun(
     const message = fromBinary(request.method.output, decrypt(key, place, stored.outcome));
     call.headers["idempotency-replayed"] = "true";
     call.about({ details: { replayed: true } });
-    call.authorizedByReplay();
+    authorizeReplay(call, stored);
     return answer(request, message);
   }
   const response = await next(request);
@@ -69,18 +70,27 @@ async function replayOrRun(
   const complete = message.$typeName === undefined ? create(request.method.output, message as never) : message;
   await run(
     call.em,
-    `insert into idempotency_record (identity_id, key, organization_id, request, outcome) values ($1, $2, $3, $4, $5)
-     on conflict (identity_id, key) do update
-       set request = excluded.request, outcome = excluded.outcome, created_at = now()`,
+    `insert into idempotency_record (identity_id, key, organization_id, project_id, request, outcome)
+     values ($1, $2, $3, $4, $5, $6)
+     on conflict (identity_id, key) do update set project_id = excluded.project_id, request = excluded.request,
+       outcome = excluded.outcome, created_at = now()`,
     [
       identityId,
       given,
       call.caller.organizationId,
+      call.subject.projectId ?? null,
       fingerprint,
       encrypt(key, place, toBinary(request.method.output, complete)),
     ],
   );
   return response;
+}
+
+/** Whoever may no longer do it in that project does not see either what came of it. */
+function authorizeReplay(call: Call, { project_id: projectId }: Stored): void {
+  if (projectId === null || call.policy?.inProject !== true) call.authorizedByReplay();
+  else if (call.targetPermission === "") call.authorizeIn(projectId);
+  else call.authorizeIn(projectId, call.targetPermission);
 }
 
 async function findStored(call: Call, identityId: string, given: string): Promise<Stored | undefined> {
@@ -92,7 +102,7 @@ async function findStored(call: Call, identityId: string, given: string): Promis
   if (!lock?.free) throw conflict("the first request with this Idempotency-Key is still running");
   const [stored] = await run<Stored>(
     call.em,
-    `select request, outcome, (extract(epoch from now() - created_at) * 1000)::float8 as age_ms
+    `select project_id, request, outcome, (extract(epoch from now() - created_at) * 1000)::float8 as age_ms
      from idempotency_record where identity_id = $1 and key = $2 and created_at > now() - interval '24 hours'`,
     [identityId, given],
   );
@@ -112,5 +122,5 @@ export function purgeJob(db: Database): Job {
 
 function answer(request: UnaryRequest, message: Message): UnaryResponse {
   const { service, method } = request;
-  return { stream: false, service, method, message, header: new Headers(), trailer: new Headers() } as UnaryResponse;
+  return { stream: false, service, method, message, header: new Headers(), trailer: new Headers() };
 }

@@ -13,8 +13,10 @@ export function reflection(services: readonly DescService[]): ServiceImpl<typeof
   for (const service of services) collect(service.file);
 
   function collect(file: DescFile): void {
-    if (files.has(file.name)) return;
-    files.set(file.name, file);
+    // protobuf-es leaves ".proto" out of its own names.
+    const { name } = file.proto;
+    if (files.has(name)) return;
+    files.set(name, file);
     for (const service of file.services) {
       symbols.set(service.typeName, file);
       for (const method of service.methods) symbols.set(`${service.typeName}.${method.name}`, file);

@@ -5,7 +5,6 @@ import {
   fromJson,
   getOption,
   hasOption,
-  type JsonObject,
   type JsonValue,
   type Message,
   ScalarType,
@@ -24,6 +23,7 @@ export interface RestRequest {
   readonly query: string;
   readonly body: Buffer;
   readonly contentType: string | undefined;
+  readonly contentEncoding: string | undefined;
   readonly ifMatch: string | undefined;
 }
 
@@ -57,7 +57,10 @@ function setField(message: Message, field: DescField, value: unknown): void {
   (message as unknown as Record<string, unknown>)[field.localName] = value;
 }
 
-function readBody({ binding, body, contentType }: RestRequest): Record<string, unknown> {
+function readBody({ binding, body, contentType, contentEncoding }: RestRequest): Record<string, unknown> {
+  if ((contentEncoding || "identity") !== "identity") {
+    throw invalidField("header.Content-Encoding", "must be absent: bodies are sent as they are");
+  }
   const [type = "", ...parameters] = (contentType ?? "application/json").toLowerCase().split(";");
   const charset = parameters.map((each) => each.trim()).find((each) => each.startsWith("charset="));
   const isUtf8 = charset === undefined || /^charset="?utf-?8"?$/.test(charset);
@@ -119,21 +122,34 @@ function canonical(
       values[field.name] = canonical(field.message, value, mask, `${path}.`);
     } else {
       mask?.push(path);
-      values[field.name] = fromText(field, value);
+      values[field.name] = fromText(field, canonicalItems(field, value, path));
     }
   }
   return values;
 }
 
-/** A query holds texts only: "true" and a single item of a list become what proto JSON expects. */
+/** The same for the items of a list of messages, which an update replaces as a whole. */
+function canonicalItems(field: DescField, value: unknown, path: string): unknown {
+  if (field.fieldKind !== "list" || field.listKind !== "message" || !Array.isArray(value)) return value;
+  return value.map((item: unknown, index) =>
+    isObject(item) ? canonical(field.message, item, undefined, `${path}[${index}].`) : item,
+  );
+}
+
+/**
+ * A query holds texts only: "true" and a single item of a list become what proto JSON expects. An integer as text is
+ * its digits (G-0.5); proto JSON would take "0x5" and "5e0" too.
+ */
 function fromText(field: DescField, value: unknown): JsonValue {
   if (field.fieldKind === "list" && typeof value === "string") return [value];
+  if (typeof value === "string" && isInteger(field) && !/^-?\d+$/.test(value)) return "not an integer";
   if (field.fieldKind === "scalar" && field.scalar === ScalarType.BOOL && (value === "true" || value === "false")) {
     return value === "true";
   }
   return value as JsonValue;
 }
 
+const isInteger = (field: DescField) => field.fieldKind === "scalar" && expected(field) === "an integer";
 const isOurs = (schema: DescMessage) => schema.typeName.startsWith("holdfast.");
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -161,11 +177,15 @@ function addIfMatch(schema: DescMessage, values: Values, ifMatch: string): void 
   const [, version] = /^(?:W\/)?"?(\d{1,9})"?$/.exec(ifMatch.trim()) ?? [];
   if (version === undefined) throw invalidField("header.If-Match", 'must be a version, as in "3"');
   const named = values["expected_version"];
-  if (named !== undefined && String(named) !== version) {
+  if (named !== undefined && Number(named) !== Number(version)) {
     throw invalidField("expected_version", "differs from the header If-Match");
   }
   values["expected_version"] = Number(version);
 }
+
+/** The faults of JSON that proto JSON does not take. */
+export const faultsOf = (schema: DescMessage, given: Record<string, unknown>): FieldFault[] =>
+  findFaults(schema, canonical(schema, given, undefined, ""), "");
 
 function fromValues(schema: DescMessage, values: Values): Message {
   try {
@@ -185,7 +205,7 @@ function findFaults(schema: DescMessage, values: Values, prefix: string): FieldF
     if (value === undefined) continue;
     const path = `${prefix}${field.name}`;
     if (field.fieldKind === "message" && isOurs(field.message)) {
-      if (isObject(value)) faults.push(...findFaults(field.message, value as Values, `${path}.`));
+      if (isObject(value)) faults.push(...findFaults(field.message, value, `${path}.`));
       else faults.push({ field: path, message: "must be an object" });
     } else if (field.fieldKind === "list") {
       faults.push(...findListFaults(schema, field, value, path));
@@ -200,7 +220,7 @@ function findListFaults(schema: DescMessage, field: DescField, value: JsonValue,
     const at = `${path}[${index}]`;
     if (reads(schema, field, [item])) return [];
     if (field.fieldKind === "list" && field.listKind === "message" && isObject(item)) {
-      return findFaults(field.message, item as Values, `${at}.`);
+      return findFaults(field.message, item, `${at}.`);
     }
     return [{ field: at, message: `must be ${expected(field)}` }];
   });
@@ -208,7 +228,7 @@ function findListFaults(schema: DescMessage, field: DescField, value: JsonValue,
 
 function reads(schema: DescMessage, field: DescField, value: JsonValue): boolean {
   try {
-    fromJson(schema, { [field.name]: value } as JsonObject, { ignoreUnknownFields: true });
+    fromJson(schema, { [field.name]: value }, { ignoreUnknownFields: true });
     return true;
   } catch {
     return false;

@@ -5,6 +5,7 @@ import createRouter from "find-my-way";
 import type { HttpBody } from "../../../gen/ts/google/api/httpbody_pb.ts";
 import { RateClass } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
 import { notFound, Refusal, toRefusal } from "../errors.ts";
+import { type BodyLimits, readBody } from "./body.ts";
 import type { Call } from "./call.ts";
 import { identify, limit } from "./chain.ts";
 import { type Binding, bindingsOf } from "./http-rule.ts";
@@ -18,8 +19,7 @@ import type { UnaryCall } from "./unary-calls.ts";
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
 
-const mostBodyBytes = 2 * 1024 * 1024;
-const bodyTimeoutMs = 20_000;
+const bodyLimits: BodyLimits = { mostBytes: 2 * 1024 * 1024, timeoutMs: 20_000 };
 const verbs = ["GET", "POST", "PUT", "DELETE", "PATCH"] as const;
 const noBody = Buffer.alloc(0);
 
@@ -68,9 +68,9 @@ export class RestDoor {
     const verb = request.method === "HEAD" ? "GET" : (request.method ?? "");
     const found = (verbs as readonly string[]).includes(verb) ? this.#router.find(verb as "GET", path) : null;
     if (found === null) throw await this.#notServed(call, path);
-    const { binding, run } = found.store as { binding: Binding; run: UnaryCall };
-    call.policy = policyOf(binding.method);
-    const body = binding.body === "" ? noBody : await readBody(request);
+    const { binding, run } = found.store as Route;
+    const body = binding.body === "" ? noBody : await readBody(request, bodyLimits);
+    if (body instanceof Refusal) closeAfterwards(call, request);
     const message = this.#message(call, binding, found.params, cut === -1 ? "" : url.slice(cut + 1), request, body);
     const onGone = (listener: () => void) => void response.once("close", () => response.writableEnded || listener());
     const answer = await run({ call, protocolName: "rest", url, onGone }, message);
@@ -87,70 +87,45 @@ export class RestDoor {
   ): Message {
     try {
       if (body instanceof Refusal) throw body;
-      const { "content-type": contentType, "if-match": ifMatch } = request.headers;
-      return readMessage({ binding, path, query, body, contentType, ifMatch });
+      const { "content-type": contentType, "content-encoding": contentEncoding, "if-match": ifMatch } = request.headers;
+      return readMessage({ binding, path, query, body, contentType, contentEncoding, ifMatch });
     } catch (error) {
       call.unreadableBecause = toRefusal(error);
       return create(binding.method.input);
     }
   }
 
-  /** Unknown paths and methods count as API calls, and are answered as unknown whatever the count says (G-0.10). */
+  /** Unknown paths and methods are counted, and are answered as unknown whatever the count says (G-0.10). */
   async #notServed(call: Call, path: string): Promise<Refusal> {
-    if (path.startsWith("/api/")) {
+    const routes = verbs.flatMap((verb) => this.#router.find(verb, path) ?? []);
+    const rateClass = routes.length > 0 ? rateClassOf(routes[0]?.store) : classOfUnknown(path);
+    if (rateClass !== undefined) {
       await identify(call, this.#options.authenticate);
-      await limit(call, RateClass.API, this.#options.limits).catch(() => {});
+      await limit(call, rateClass, this.#options.limits).catch(() => {});
     }
-    const allowed = verbs.filter((verb) => this.#router.find(verb, path) !== null);
-    if (allowed.length === 0) return notFound("path");
-    if (allowed.includes("GET")) allowed.push("HEAD" as never);
+    if (routes.length === 0) return notFound("path");
+    const allowed: string[] = routes.map(({ store }) => (store as Route).binding.verb);
+    if (allowed.includes("GET")) allowed.push("HEAD");
     call.headers["allow"] = allowed.join(", ");
     return new Refusal("METHOD_NOT_ALLOWED", "the path does not take this method");
   }
 }
 
-/** The body of a request, or why it cannot be read: a body too large is read no further, one too slow is given up. */
-async function readBody(request: HttpRequest): Promise<Buffer | Refusal> {
-  if (Number(request.headers["content-length"]) > mostBodyBytes) return tooLarge();
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const timer = setTimeout(() => {
-      settle(
-        new Refusal("VALIDATION_ERROR", "the body did not arrive in time", {
-          details: [bodyFault("arrived too slowly")],
-        }),
-      );
-    }, bodyTimeoutMs);
-    const settle = (outcome: Buffer | Refusal) => {
-      clearTimeout(timer);
-      request.off("data", onData);
-      if (outcome instanceof Refusal) request.pause();
-      resolve(outcome);
-    };
-    const onData = (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > mostBodyBytes) settle(tooLarge());
-      else chunks.push(chunk);
-    };
-    request.on("data", onData);
-    request.once("end", () => settle(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-    request.once("error", (error) => {
-      clearTimeout(timer);
-      reject(error);
-    });
-    request.once("close", () => {
-      clearTimeout(timer);
-      if (!request.complete) reject(new Error("the caller went away"));
-    });
-  });
+interface Route {
+  readonly binding: Binding;
+  readonly run: UnaryCall;
 }
 
-const bodyFault = (message: string) => ({ field: "body", message });
-const tooLarge = () =>
-  new Refusal("VALIDATION_ERROR", "the body is too large", {
-    details: [bodyFault(`must be at most ${mostBodyBytes} bytes`)],
-  });
+const rateClassOf = (store: unknown) => policyOf((store as Route).binding.method).rate;
+
+/** The class of a path that names nothing (gaps section 11): health's is not limited, nor is what is outside the API. */
+const classOfUnknown = (path: string) =>
+  path.startsWith("/api/") && !/^\/api\/v1\/health(\/|$)/.test(path) ? RateClass.API : undefined;
+
+/** What is left of a body that was not read must not be taken for the next request. */
+function closeAfterwards(call: Call, request: HttpRequest): void {
+  if (request.httpVersionMajor < 2) call.headers["connection"] = "close";
+}
 
 function sendAnswer(call: Call, binding: Binding, request: HttpRequest, response: HttpResponse, answer: Message): void {
   const status = call.status ?? binding.status;
@@ -179,17 +154,22 @@ function addPagingHeaders(call: Call, pagination: unknown): void {
   call.headers["x-per-page"] = String(per_page);
 }
 
+/** The headers that HTTP has for some errors (G-1.2). */
+export function addRefusalHeaders({ headers }: Call, refusal: Refusal): void {
+  if (refusal.status === 401) {
+    const invalidToken = refusal.errorCode === "AUTH_REQUIRED" ? "" : ', error="invalid_token"';
+    headers["www-authenticate"] = `Bearer realm="holdfast"${invalidToken}`;
+  }
+  if (refusal.retryAfterSeconds !== undefined) headers["retry-after"] = String(refusal.retryAfterSeconds);
+}
+
 /** Sends an error in the specified shape. */
 export function sendRefusal(call: Call, request: HttpRequest, response: HttpResponse, refusal: Refusal): void {
   if (response.headersSent) {
     response.destroy();
     return;
   }
-  if (refusal.status === 401) {
-    const invalidToken = refusal.errorCode === "AUTH_REQUIRED" ? "" : ', error="invalid_token"';
-    call.headers["www-authenticate"] = `Bearer realm="holdfast"${invalidToken}`;
-  }
-  if (refusal.retryAfterSeconds !== undefined) call.headers["retry-after"] = String(refusal.retryAfterSeconds);
+  addRefusalHeaders(call, refusal);
   const body = JSON.stringify(refusal.body(call.source.requestId));
   send(request, response, refusal.status, call.headers, "application/json; charset=utf-8", body);
 }

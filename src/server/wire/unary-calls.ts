@@ -11,6 +11,7 @@ import {
   type UnaryResponse,
 } from "@connectrpc/connect";
 import { type Call, callKey } from "./call.ts";
+import { type MethodPolicy, policyOf } from "./policy.ts";
 
 /** What a door hands over beside the message. */
 export interface Incoming {
@@ -119,21 +120,31 @@ class LeanRequest {
   }
 }
 
-/** The unary methods of a service behind the interceptors, composed once; Connect composes them anew for each call. */
+/**
+ * The unary methods of a service behind the interceptors, composed once; Connect composes them anew for each call.
+ * `policy` is what the chain enforces: nothing for the services that gRPC itself defines.
+ */
 export function unaryCalls<S extends DescService>(
   service: S,
   implementation: Partial<ServiceImpl<S>>,
   interceptors: readonly Interceptor[],
+  policy: (method: DescMethodUnary) => MethodPolicy | undefined = policyOf,
 ): Map<DescMethodUnary, UnaryCall> {
   const calls = new Map<DescMethodUnary, UnaryCall>();
   for (const method of service.methods) {
     if (method.methodKind !== "unary") continue;
-    calls.set(method as DescMethodUnary, unaryCall(method as DescMethodUnary, implementation, interceptors));
+    const unary = method as DescMethodUnary;
+    calls.set(unary, unaryCall(unary, implementation, interceptors, policy(unary)));
   }
   return calls;
 }
 
-function unaryCall(method: DescMethodUnary, implementation: object, interceptors: readonly Interceptor[]): UnaryCall {
+function unaryCall(
+  method: DescMethodUnary,
+  implementation: object,
+  interceptors: readonly Interceptor[],
+  policy: MethodPolicy | undefined,
+): UnaryCall {
   const found = (implementation as Record<string, unknown>)[method.localName];
   if (typeof found !== "function") throw new Error(`${method.parent.typeName}.${method.name} is not implemented`);
   const run = found.bind(implementation) as (message: Message, context: HandlerContext) => Promise<Message>;
@@ -141,14 +152,15 @@ function unaryCall(method: DescMethodUnary, implementation: object, interceptors
     const answer = await run(request.message, (request as unknown as LeanRequest)[contextSymbol]);
     const message = answer.$typeName === undefined ? create(method.output, answer as never) : answer;
     const { service } = request;
-    return { stream: false, service, method, message, header: noHeaders, trailer: noHeaders } as UnaryResponse;
+    return { stream: false, service, method, message, header: noHeaders, trailer: noHeaders };
   };
   const first = interceptors.reduceRight<Next>((next, interceptor) => interceptor(next as never) as never, last);
   return async (incoming, message) => {
+    incoming.call.policy = policy;
     const context = new LeanContext(method, incoming);
     try {
-      const { message: answer } = await first(new LeanRequest(context, message) as unknown as UnaryRequest);
-      return answer as Message;
+      const { message: answer } = await first(new LeanRequest(context, message));
+      return answer;
     } finally {
       context.end();
     }

@@ -4,45 +4,40 @@ import { create, type DescMethodUnary, fromBinary, type Message, toBinary } from
 import { Code, ConnectError } from "@connectrpc/connect";
 import { parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { Refusal, toRefusal } from "../errors.ts";
+import { tooSlow } from "./body.ts";
 import type { Call } from "./call.ts";
-import { policyOf } from "./policy.ts";
+import { acceptedEncodings, frame, rpcBodyLimits, unframe } from "./message-bytes.ts";
 import type { UnaryCall } from "./unary-calls.ts";
 
-/** A frame of gRPC: one byte of flags, four of length (gRPC over HTTP/2, "Length-Prefixed-Message"). */
-const headLength = 5;
-const longestTimeoutMs = 3_600_000;
+export const longestTimeoutMs = 3_600_000;
 
 /**
  * Serves unary gRPC straight on node:http2, at a fifth of the cost of the general handler. Returns false for what it
- * does not take: other protocols, streams and compressed messages.
+ * does not take: other protocols and streams.
  */
 export function unaryGrpc(
   calls: ReadonlyMap<DescMethodUnary, UnaryCall>,
   newCall: (request: Http2ServerRequest) => Call,
-  mostMessageBytes: number,
 ): (request: Http2ServerRequest) => boolean {
   const methods = new Map<string, [DescMethodUnary, UnaryCall]>();
   for (const [method, call] of calls) methods.set(`/${method.parent.typeName}/${method.name}`, [method, call]);
   return (request) => {
     const { headers, stream } = request;
-    const found = methods.get(request.url);
     const type = headers["content-type"];
-    const isPlain = (headers["grpc-encoding"] ?? "identity") === "identity" && request.method === "POST";
-    if (found === undefined || (type !== "application/grpc" && type !== "application/grpc+proto") || !isPlain)
-      return false;
+    if ((type !== "application/grpc" && type !== "application/grpc+proto") || request.method !== "POST") return false;
+    const found = methods.get(request.url);
+    if (found === undefined) return false;
     const [method, run] = found;
     const call = newCall(request);
-    call.policy = policyOf(method);
     stream.on("error", () => {});
-    readAll(stream, mostMessageBytes + headLength)
+    readAll(stream)
       .then(async (body) => {
-        const timeoutMs = timeoutFrom(headers["grpc-timeout"]);
-        const message = decode(method, body, call);
-        const incoming = { call, protocolName: "grpc", url: request.url, timeoutMs, onGone };
+        const message = await decode(method, body, headers, call);
+        const incoming = { call, protocolName: "grpc", url: request.url, timeoutMs: timeoutFrom(headers), onGone };
         return toBinary(method.output, await run(incoming, message));
       })
       .then((answer) => sendAnswer(stream, call, answer))
-      .catch((error: unknown) => sendRefusal(stream, call, toRefusal(error)));
+      .catch((error: unknown) => sendGrpcRefusal(stream, call, toRefusal(error)));
     return true;
 
     function onGone(listener: () => void): void {
@@ -51,71 +46,95 @@ export function unaryGrpc(
   };
 }
 
-/** The whole body; undefined when it is longer than allowed. What is too long is read to its end but not kept. */
-function readAll(stream: ServerHttp2Stream, mostBytes: number): Promise<Buffer | undefined> {
+/** The whole body, or why there is none: what is too long is read no further than that. */
+function readAll(stream: ServerHttp2Stream): Promise<Buffer | Refusal> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    const settle = (outcome: Buffer | Refusal) => {
+      clearTimeout(timer);
+      resolve(outcome);
+    };
+    const timer = setTimeout(() => settle(tooSlow()), rpcBodyLimits.timeoutMs);
     stream.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= mostBytes) chunks.push(chunk);
+      if (size <= rpcBodyLimits.mostBytes) chunks.push(chunk);
       else {
         chunks.length = 0;
-        resolve(undefined);
+        settle(new Refusal("VALIDATION_ERROR", "the message is too large", { rpc: Code.ResourceExhausted }));
       }
     });
-    stream.once("end", () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
-    stream.once("aborted", () => reject(new ConnectError("the caller went away", Code.Canceled)));
+    stream.once("end", () => settle(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    stream.once("aborted", () => {
+      clearTimeout(timer);
+      reject(new ConnectError("the caller went away", Code.Canceled));
+    });
   });
 }
 
 /** The message of a request; one that cannot be read is told by the chain, after who and whether. */
-function decode(method: DescMethodUnary, body: Buffer | undefined, call: Call): Message {
-  if (body === undefined) {
-    call.unreadableBecause = new Refusal("VALIDATION_ERROR", "the message is too large", {
-      rpc: Code.ResourceExhausted,
-    });
-  } else if (body.length < headLength || body.readUInt32BE(1) !== body.length - headLength || body[0] !== 0) {
-    call.unreadableBecause = new Refusal("VALIDATION_ERROR", "the body is not one uncompressed message");
-  } else {
-    try {
-      return fromBinary(method.input, body.subarray(headLength));
-    } catch (cause) {
-      call.unreadableBecause = new Refusal("VALIDATION_ERROR", "the message cannot be parsed", { cause });
-    }
+async function decode(
+  method: DescMethodUnary,
+  body: Buffer | Refusal,
+  headers: Http2ServerRequest["headers"],
+  call: Call,
+): Promise<Message> {
+  try {
+    if (body instanceof Refusal) throw body;
+    timeoutFrom(headers);
+    const bytes = unframe(body, String(headers["grpc-encoding"] || "identity"));
+    return parse(method, bytes instanceof Buffer ? bytes : await bytes);
+  } catch (error) {
+    call.unreadableBecause = toRefusal(error);
+    if (call.unreadableBecause.code === Code.Unimplemented) call.headers["grpc-accept-encoding"] = acceptedEncodings;
+    return create(method.input);
   }
-  return create(method.input);
 }
 
-function timeoutFrom(header: string | string[] | undefined): number | undefined {
+/** The message in protobuf's binary form. Throws VALIDATION_ERROR. */
+export function parse(method: DescMethodUnary, bytes: Buffer): Message {
+  try {
+    return fromBinary(method.input, bytes);
+  } catch (cause) {
+    throw new Refusal("VALIDATION_ERROR", "the message cannot be parsed", { cause });
+  }
+}
+
+function timeoutFrom({ "grpc-timeout": header }: Http2ServerRequest["headers"]): number | undefined {
   if (typeof header !== "string") return undefined;
   const { timeoutMs, error } = parseTimeout(header, longestTimeoutMs);
-  if (error !== undefined) throw error;
+  if (error !== undefined) throw new Refusal("VALIDATION_ERROR", "the header grpc-timeout is malformed");
   return timeoutMs;
 }
 
 function sendAnswer(stream: ServerHttp2Stream, call: Call, message: Uint8Array): void {
   if (stream.destroyed) return;
-  const frame = Buffer.allocUnsafe(headLength + message.length);
-  frame[0] = 0;
-  frame.writeUInt32BE(message.length, 1);
-  frame.set(message, headLength);
   stream.removeAllListeners("wantTrailers"); // the compatibility layer would send its own
   stream.respond({ ":status": 200, "content-type": "application/grpc", ...call.headers }, { waitForTrailers: true });
   stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
-  stream.end(frame);
+  stream.end(frame(message));
 }
 
-function sendRefusal(stream: ServerHttp2Stream, call: Call, refusal: Refusal): void {
+/** Sends an error as a gRPC answer without a message ("Trailers-Only"). */
+export function sendGrpcRefusal(stream: ServerHttp2Stream, call: Call, refusal: Refusal): void {
   if (stream.destroyed) return;
   if (stream.headersSent) {
     stream.close(constants.NGHTTP2_INTERNAL_ERROR);
     return;
   }
   const described = refusal.describe(call.source.requestId);
-  const trailers = Object.fromEntries(setTrailerStatus(new Headers(), described));
   stream.respond(
-    { ":status": 200, "content-type": "application/grpc", ...call.headers, ...trailers },
+    { ":status": 200, "content-type": "application/grpc", ...call.headers, ...statusTrailers(described) },
     { endStream: true },
   );
+  // Whoever still sends is told that nobody listens (RFC 9113 section 8.1).
+  if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+}
+
+/** The trailers that say why a call failed. */
+export function statusTrailers(refusal: Refusal): Record<string, string> {
+  const trailers = Object.fromEntries(setTrailerStatus(new Headers(), refusal));
+  // Connect encodes more than the protocol asks for, and grpc-js decodes no more than that.
+  trailers["grpc-message"] = refusal.rawMessage.replaceAll(/[^\x20-\x24\x26-\x7e]+/g, encodeURIComponent);
+  return trailers;
 }

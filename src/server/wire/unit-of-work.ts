@@ -1,12 +1,14 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { type AuditWriter, record } from "../audit/audit-writer.ts";
+import { Refusal } from "../errors.ts";
 import { type Call, callKey } from "./call.ts";
 
 /**
  * Runs the method. What it changes, its audit events and its jobs commit in one transaction; a method without side
  * effects runs in none, and its audit event, if it has one, is committed before the answer leaves. No audit, no answer.
+ * Past the end of the license nothing but a login is committed (G-17.6), which is the last of all checks (G-0.10).
  */
-export function unitOfWork(audit: AuditWriter): Interceptor {
+export function unitOfWork(audit: AuditWriter, licenseEnd?: Date): Interceptor {
   return (next) => async (request) => {
     const call = request.contextValues.get(callKey) as Call;
     if (request.stream || call.policy === undefined) return next(request);
@@ -23,6 +25,10 @@ export function unitOfWork(audit: AuditWriter): Interceptor {
       const answer = await next(request);
       requireDecision(call);
       await em.flush();
+      const isLogin = call.policy.caller.case === "public";
+      if (licenseEnd !== undefined && licenseEnd <= call.now && !isLogin) {
+        throw new Refusal("LICENSE_EXPIRED", "the license has expired");
+      }
       await record(em, eventsOf(call));
       await em.commit();
       call.committed();

@@ -33,7 +33,7 @@ export class Migration0001 extends Migration {
     );
     this.addSql(`create index "data_key_organization_id_index" on "data_key" ("organization_id")`);
     this.addSql(
-      `create table "idempotency_record" ("identity_id" uuid not null, "key" text not null, "organization_id" uuid not null, "request" bytea not null, "outcome" bytea not null, "created_at" timestamptz(3) not null default now(), primary key ("identity_id", "key"))`,
+      `create table "idempotency_record" ("identity_id" uuid not null, "key" text not null, "organization_id" uuid not null, "project_id" uuid null, "request" bytea not null, "outcome" bytea not null, "created_at" timestamptz(3) not null default now(), primary key ("identity_id", "key"))`,
     );
     this.addSql(`create index "idempotency_record_created_at_index" on "idempotency_record" ("created_at")`);
     this.addSql(

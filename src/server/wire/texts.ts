@@ -1,0 +1,102 @@
+import { type DescField, type DescMessage, getOption, hasOption, type Message } from "@bufbuild/protobuf";
+import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import type { FieldFault } from "../errors.ts";
+
+type Check = (value: unknown, path: string, faults: FieldFault[]) => unknown;
+interface FieldCheck {
+  readonly name: string;
+  readonly local: string;
+  readonly check: Check;
+}
+
+const deepest = 32;
+const nulFault = "must not contain U+0000";
+const checksOf = new Map<DescMessage, readonly FieldCheck[]>();
+
+/**
+ * Finds what is valid protobuf and cannot be stored as given: U+0000 in text, and in free JSON also lone surrogates,
+ * numbers without end and deep nesting. Ids become lower case, as they are stored (G-0.6). The message's shape is
+ * looked at once.
+ */
+export function checkTexts(schema: DescMessage, message: Message, faults: FieldFault[], prefix = ""): void {
+  const plain = message as unknown as Record<string, unknown>;
+  for (const { name, local, check } of checks(schema)) {
+    const value = plain[local];
+    if (value === undefined) continue;
+    const kept = check(value, prefix + name, faults);
+    if (kept !== value) plain[local] = kept;
+  }
+}
+
+function checks(schema: DescMessage): readonly FieldCheck[] {
+  let found = checksOf.get(schema);
+  if (found === undefined) {
+    found = schema.fields.flatMap((field) => {
+      const check = checkOf(field);
+      return check === undefined ? [] : [{ name: field.name, local: field.localName, check }];
+    });
+    checksOf.set(schema, found);
+  }
+  return found;
+}
+
+/** PostgreSQL's text holds every character but U+0000; what is sealed may hold that too. */
+function checkOf(field: DescField): Check | undefined {
+  const isSealed = field.proto.options?.debugRedact === true;
+  if (field.fieldKind === "scalar") return isUuid(field) ? toLowerCase : isSealed ? undefined : checkText;
+  if (field.fieldKind === "list" && field.listKind === "scalar") return each(checkText);
+  if (field.fieldKind === "list" && field.listKind === "message") return each(messageCheck(field.message));
+  return field.fieldKind === "message" ? messageCheck(field.message) : undefined;
+}
+
+const toLowerCase: Check = (value) => (value as string).toLowerCase();
+
+const checkText: Check = (value, path, faults) => {
+  if (typeof value === "string" && value.includes("\0")) faults.push({ field: path, message: nulFault });
+  return value;
+};
+
+const each =
+  (check: Check): Check =>
+  (values, path, faults) => {
+    (values as unknown[]).forEach((value, index) => check(value, `${path}[${index}]`, faults));
+    return values;
+  };
+
+function messageCheck(schema: DescMessage): Check {
+  if (schema.typeName === "google.protobuf.Struct") return checkJson;
+  return (value, path, faults) => {
+    checkTexts(schema, value as Message, faults, `${path}.`);
+    return value;
+  };
+}
+
+const checkJson: Check = (value, path, faults) => {
+  const message = jsonFault(value, 1);
+  if (message !== undefined) faults.push({ field: path, message });
+  return value;
+};
+
+function jsonFault(value: unknown, depth: number): string | undefined {
+  if (typeof value === "string") return textFault(value);
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : "must not contain numbers beyond 1.8e308";
+  if (typeof value !== "object" || value === null) return undefined;
+  if (depth > deepest) return `must not be nested deeper than ${deepest} levels`;
+  const isList = Array.isArray(value);
+  for (const [key, item] of Object.entries(value)) {
+    const fault = (isList ? undefined : textFault(key)) ?? jsonFault(item, depth + 1);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+function textFault(text: string): string | undefined {
+  if (text.includes("\0")) return nulFault;
+  return text.isWellFormed() ? undefined : "must not contain lone surrogates";
+}
+
+function isUuid(field: DescField): boolean {
+  if (!hasOption(field, fieldRules)) return false;
+  const { type } = getOption(field, fieldRules);
+  return type.case === "string" && type.value.wellKnown.case === "uuid" && type.value.wellKnown.value;
+}

@@ -50,7 +50,7 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
   async createSecret(request: pb.CreateSecretRequest, context: HandlerContext) {
     const call = callOf(context);
     const { key, projectId, changeReason, metadata } = request;
-    call.about({ name: key, projectId, reason: changeReason });
+    call.about({ name: key, reason: changeReason });
     if (metadata !== undefined && Buffer.byteLength(JSON.stringify(metadata)) > mostMetadataBytes) {
       throw invalidField("metadata", `must be at most ${mostMetadataBytes} bytes as JSON`);
     }
@@ -77,7 +77,6 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
   async listSecrets(request: pb.ListSecretsRequest, context: HandlerContext) {
     const call = callOf(context);
     const { environment, search, tag, type, status = "active", page, perPage } = request;
-    call.about({ projectId: request.projectId });
     const { id: projectId } = await findProject(call, request.projectId, "project_id");
     call.authorizeIn(projectId);
     if (status !== "active") call.authorizeIn(projectId, "secret:archive");
@@ -304,6 +303,7 @@ async function findProject(call: Call, id: string, field: string): Promise<{ id:
     [id, call.caller.organizationId],
   );
   if (project === undefined) throw referenceNotFound(field, "project");
+  call.about({ projectId: project.id });
   return project;
 }
 

@@ -17,7 +17,10 @@ const steps: readonly Step[] = [
   { name: "proto format", command: ["buf", "format", "-d", "--exit-code", "proto"] },
   { name: "format", command: ["biome", "check", "--error-on-warnings"] },
   { name: "proto lint", command: ["buf", "lint"] },
-  { name: "proto compatibility", command: ["buf", "breaking", "proto", "--against", "proto/baseline.binpb", "--exclude-imports"] },
+  {
+    name: "proto compatibility",
+    command: ["buf", "breaking", "proto", "--against", "proto/baseline.binpb", "--exclude-imports"],
+  },
   { name: "types", command: ["tsc", "-p", "."] },
   { name: "lint", command: ["oxlint", "--type-aware", "--deny-warnings", "src", "test"] },
   { name: "migrations", command: ["npm", "run", "--silent", "migration"] },
@@ -29,7 +32,8 @@ function digest(folder: string): string {
   const hash = createHash("sha256");
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" }).sort()) {
     const path = join(folder, name);
-    if (statSync(path).isFile()) hash.update(relative(folder, path)).update("\0").update(readFileSync(path)).update("\0");
+    if (statSync(path).isFile())
+      hash.update(relative(folder, path)).update("\0").update(readFileSync(path)).update("\0");
   }
   return hash.digest("hex");
 }
@@ -47,9 +51,13 @@ function run({ name, command: [program = "", ...args] }: Step): void {
 
 // First, since the module of validate.proto is made by it and the other proto checks need that.
 const gen = join(root, "gen");
-const before = ["ts", "openapi.json"].map((part) => (part === "ts" ? digest(join(gen, part)) : readFileSync(join(gen, part), "utf8")));
+const before = ["ts", "openapi.json"].map((part) =>
+  part === "ts" ? digest(join(gen, part)) : readFileSync(join(gen, part), "utf8"),
+);
 run({ name: "generated code", command: ["npm", "run", "--silent", "generate"] });
-const after = ["ts", "openapi.json"].map((part) => (part === "ts" ? digest(join(gen, part)) : readFileSync(join(gen, part), "utf8")));
+const after = ["ts", "openapi.json"].map((part) =>
+  part === "ts" ? digest(join(gen, part)) : readFileSync(join(gen, part), "utf8"),
+);
 if (before.join() !== after.join()) {
   console.error("verify: gen was stale; it has been made anew, commit it");
   process.exit(1);

@@ -58,14 +58,22 @@ export function createGrpcClient<S extends DescService>(
   for (const method of service.methods) {
     const { path, requestSerialize, responseDeserialize } = methodDefinition(method);
     if (method.methodKind === "unary") {
-      methods[method.localName] = (request: MessageInitShape<DescMessage>, metadata = new Metadata(), callOptions: CallOptions = {}) =>
+      methods[method.localName] = (
+        request: MessageInitShape<DescMessage>,
+        metadata = new Metadata(),
+        callOptions: CallOptions = {},
+      ) =>
         new Promise((resolve, reject) => {
           const done = (error: ServiceError | null, answer?: object) => (error ? reject(error) : resolve(answer));
           const message = create(method.input, request);
           client.makeUnaryRequest(path, requestSerialize, responseDeserialize, message, metadata, callOptions, done);
         });
     } else if (method.methodKind === "server_streaming") {
-      methods[method.localName] = (request: MessageInitShape<DescMessage>, metadata = new Metadata(), callOptions: CallOptions = {}) => {
+      methods[method.localName] = (
+        request: MessageInitShape<DescMessage>,
+        metadata = new Metadata(),
+        callOptions: CallOptions = {},
+      ) => {
         const message = create(method.input, request);
         return client.makeServerStreamRequest(
           path,

@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import { z } from "zod";
@@ -118,5 +119,32 @@ export function readSettingFile(name: string, path: string): Buffer {
     return readFileSync(path);
   } catch (error) {
     throw new ConfigError(`SERVICE_${name}: cannot read ${path} (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+/** Reads the certificate and its key; undefined without TLS. Throws a ConfigError when they are not a pair. */
+export function readTlsFiles({ TLS_CERT_FILE, TLS_KEY_FILE }: Config): { cert: Buffer; key: Buffer } | undefined {
+  if (TLS_CERT_FILE === undefined || TLS_KEY_FILE === undefined) return undefined;
+  const cert = readSettingFile("TLS_CERT_FILE", TLS_CERT_FILE);
+  const key = readSettingFile("TLS_KEY_FILE", TLS_KEY_FILE);
+  const certificate = parsed(
+    () => new X509Certificate(cert),
+    `TLS_CERT_FILE: ${TLS_CERT_FILE} holds no certificate in PEM`,
+  );
+  const privateKey = parsed(
+    () => createPrivateKey(key),
+    `TLS_KEY_FILE: ${TLS_KEY_FILE} holds no private key in PEM without a passphrase`,
+  );
+  if (!certificate.checkPrivateKey(privateKey)) {
+    throw new ConfigError("SERVICE_TLS_KEY_FILE: it is not the key of the certificate in SERVICE_TLS_CERT_FILE");
+  }
+  return { cert, key };
+}
+
+function parsed<T>(parse: () => T, fault: string): T {
+  try {
+    return parse();
+  } catch {
+    throw new ConfigError(`SERVICE_${fault}`);
   }
 }

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { CompiledQuery } from "kysely";
 import { PgBoss } from "pg-boss";
 import type { Database, EntityManager } from "./db/database.ts";
+import { unavailable } from "./errors.ts";
 import type { Logger } from "./logging.ts";
 
 /** Work that happens beside the calls: on a schedule, or because a call asked for it. Must bear running twice. */
@@ -12,44 +14,80 @@ export interface Job<Data extends object = object> {
   run(data: Data): Promise<void>;
 }
 
+/** The database's answers, as long as they may take: a lost peer must not keep the queue waiting for ever. */
+const timeouts = { connectionTimeoutMillis: 2000, query_timeout: 30_000, keepAlive: true };
+const longestPauseMs = 5000;
+
 /** Jobs are rows: they commit with the change that causes them, and outlive the replica that ran them. Kept by pg-boss. */
 export class Jobs {
-  readonly #boss: PgBoss;
+  readonly #url: string;
   readonly #logger: Logger;
+  #boss: PgBoss | undefined;
+  readonly #stopping = new AbortController();
+  #starting: Promise<void> | undefined;
 
   constructor(url: string, logger: Logger) {
+    this.#url = url;
     this.#logger = logger;
-    this.#boss = new PgBoss({
-      connectionString: url,
+  }
+
+  /** Starts the queue, and works on `jobs` when this replica runs jobs; tries until it succeeds or is stopped. */
+  start(jobs: readonly Job[], works: boolean): Promise<void> {
+    this.#starting ??= this.#startPatiently(jobs, works);
+    return this.#starting;
+  }
+
+  async #startPatiently(jobs: readonly Job[], works: boolean): Promise<void> {
+    const { signal } = this.#stopping;
+    for (let pauseMs = 100; !signal.aborted; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+      // A new one for each try: what is left of a start that failed amid an outage starts no workers any more.
+      const boss = this.#newBoss();
+      try {
+        await boss.start();
+        for (const job of jobs) await this.#startJob(boss, job, works);
+        this.#boss = boss;
+        return;
+      } catch (error) {
+        await boss.stop({ graceful: false }).catch(() => {});
+        if (signal.aborted) return;
+        this.#logger.warn({ err: error }, "the job queue did not start and will be tried again");
+      }
+      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
+    }
+  }
+
+  #newBoss(): PgBoss {
+    const boss = new PgBoss({
+      connectionString: this.#url,
       schema: "jobs",
       max: 4,
       application_name: "holdfast-jobs",
       useListenNotify: true,
       superviseIntervalSeconds: 10,
+      ...timeouts,
     });
-    this.#boss.on("error", (error) => logger.warn({ err: error }, "job queue"));
+    boss.on("error", (error) => this.#logger.warn({ err: error }, "job queue"));
+    return boss;
   }
 
-  /** Starts the queue, and works on `jobs` when this replica runs jobs. */
-  async start(jobs: readonly Job[], works: boolean): Promise<void> {
-    await this.#boss.start();
-    for (const job of jobs) {
-      const queue = {
-        notify: true,
-        retryLimit: 5,
-        retryDelay: 1,
-        retryBackoff: true,
-        expireInSeconds: 300,
-        heartbeatSeconds: 10,
-      };
-      await this.#boss.createQueue(job.name, job.schedule === undefined ? queue : { ...queue, policy: "stately" });
-      if (!works) continue;
-      const polling = { batchSize: 1, pollingIntervalSeconds: 1, notifyPollingIntervalSeconds: 2 };
-      await this.#boss.work<object>(job.name, polling, async (batch) => {
-        for (const { id, data } of batch) await this.#run(job, id, data);
-      });
-      if (job.schedule !== undefined) await this.#boss.schedule(job.name, job.schedule);
-    }
+  async #startJob(boss: PgBoss, job: Job, works: boolean): Promise<void> {
+    const queue = {
+      notify: true,
+      retryLimit: 5,
+      retryDelay: 1,
+      retryBackoff: true,
+      expireInSeconds: 300,
+      heartbeatSeconds: 10,
+    };
+    await boss.createQueue(job.name, job.schedule === undefined ? queue : { ...queue, policy: "stately" });
+    if (!works) return;
+    const polling = { batchSize: 1, pollingIntervalSeconds: 1, notifyPollingIntervalSeconds: 2 };
+    const worker: string = await boss.work<object>(job.name, polling, async (batch) => {
+      // Where there was one job there may be more: otherwise a full queue would give one for each interval.
+      boss.notifyWorker(worker);
+      for (const { id, data } of batch) await this.#run(job, id, data);
+    });
+    if (job.schedule !== undefined) await boss.schedule(job.name, job.schedule);
   }
 
   async #run(job: Job, id: string, data: object | null): Promise<void> {
@@ -63,6 +101,7 @@ export class Jobs {
 
   /** Enqueues work in the transaction of `em`: rolled back, it never runs. `data` is kept in clear, so ids only. */
   async enqueue(em: EntityManager, name: string, data: object): Promise<void> {
+    if (this.#boss === undefined) throw unavailable("the job queue is not up yet");
     const executeSql = async (text: string, values?: unknown[]) => {
       const { rows } = await em.getKysely().executeQuery(CompiledQuery.raw(text, values ?? []));
       return { rows: rows as never[] };
@@ -72,7 +111,9 @@ export class Jobs {
 
   /** Lets running jobs finish, at most for `graceMs`. */
   async stop(graceMs: number): Promise<void> {
-    await this.#boss.stop({ graceful: true, timeout: graceMs });
+    this.#stopping.abort();
+    await this.#starting;
+    await this.#boss?.stop({ graceful: true, timeout: graceMs });
   }
 }
 

@@ -1,6 +1,7 @@
-import { EngineError, type Engines, startEngines } from "../engines/engines.ts";
+import { type Engines, startEngines } from "../engines/engines.ts";
 import type { Bootstrapped } from "./auth/bootstrap.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
+import { explainStart } from "./explain-start.ts";
 import { createLogger, type Logger } from "./logging.ts";
 import { readMasterKey } from "./seal/master-key.ts";
 import { type Part, type Server, startServer } from "./server.ts";
@@ -19,9 +20,14 @@ export async function serve(only: string | undefined): Promise<void> {
     stopping = true;
     setTimeout(() => process.exit(1), lastResortMs).unref();
     logger?.info({ signal }, "stopping");
-    await server?.stop();
-    await engines?.stop();
-    process.exit(0);
+    try {
+      await server?.stop();
+      await engines?.stop();
+      process.exit(0);
+    } catch (err) {
+      logger?.error({ err }, "stopping failed");
+      process.exit(1);
+    }
   };
   let logger: Logger | undefined;
   try {
@@ -29,9 +35,10 @@ export async function serve(only: string | undefined): Promise<void> {
     logger = createLogger(config.LOG_LEVEL);
     const parts = readParts(only);
     const embedded = config.DATABASE_URL === undefined;
-    const masterKey = readMasterKey(config, embedded);
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void stop(signal));
     engines = embedded ? await startEngines(config.DATA_DIR, { warn: (message) => logger?.warn(message) }) : undefined;
+    // After the engines, which hold the folder: of two first starts at once only one makes a key.
+    const masterKey = readMasterKey(config, embedded);
     if (masterKey.generatedFile !== undefined) {
       logger.warn(
         `the master key is in ${masterKey.generatedFile}; in production set SERVICE_MASTER_KEY and keep it elsewhere`,
@@ -47,7 +54,9 @@ export async function serve(only: string | undefined): Promise<void> {
     });
     announce(server, config, logger);
   } catch (error) {
-    process.stderr.write(`holdfast: ${explain(error)}\n`);
+    // Told to stop amid the start: what fails then fails because it is stopping.
+    if (stopping) return;
+    process.stderr.write(`holdfast: ${explainStart(error)}\n`);
     await server?.stop().catch(() => {});
     await engines?.stop().catch(() => {});
     process.exit(1);
@@ -65,8 +74,8 @@ function readParts(only: string | undefined): ReadonlySet<Part> {
 function announce(server: Server, config: Config, logger: Logger): void {
   const { address, ocspAddress, bootstrapped } = server;
   const scheme = config.TLS_CERT_FILE === undefined ? "http" : "https";
-  const host = address?.address.includes(":") ? `[${address.address}]` : address?.address;
-  const url = config.PUBLIC_URL ?? `${scheme}://${host}:${address?.port}`;
+  const { address: host, port } = address ?? { address: config.HOST, port: config.PORT };
+  const url = config.PUBLIC_URL ?? `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
   logger.info({ url: address && url, ocsp_port: ocspAddress?.port }, "ready");
   if (bootstrapped !== undefined) process.stdout.write(welcome(url, bootstrapped));
 }
@@ -83,20 +92,4 @@ This is the first start. The administrator's credentials are shown this once:
   export HOLDFAST_CLIENT_SECRET=${secretWasGiven ? "(SERVICE_BOOTSTRAP_CLIENT_SECRET)" : clientSecret}
 
 `;
-}
-
-function explain(error: unknown): string {
-  if (error instanceof ConfigError || error instanceof EngineError) return error.message;
-  const { code, message, port, stack } = error as NodeJS.ErrnoException & { port?: number };
-  if (code === "EADDRINUSE")
-    return `port ${port} is in use; stop what listens there, or set SERVICE_PORT or SERVICE_OCSP_PORT`;
-  if (code === "EACCES" && port !== undefined)
-    return `port ${port} may not be used by this user; set SERVICE_PORT above 1023`;
-  if (code === "EADDRNOTAVAIL") return "SERVICE_HOST is not an address of this machine";
-  const reachable = code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "ETIMEDOUT";
-  if (reachable) return `SERVICE_DATABASE_URL: the database cannot be reached (${code})`;
-  if (code === "28P01" || code === "28000")
-    return "SERVICE_DATABASE_URL: the database refuses the user or the password";
-  if (code === "3D000") return "SERVICE_DATABASE_URL: there is no such database; create it first";
-  return stack ?? message;
 }

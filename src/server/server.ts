@@ -8,7 +8,7 @@ import { AuditWriter } from "./audit/audit-writer.ts";
 import { audit } from "./audit/context.ts";
 import { authEntities, openAuth } from "./auth/auth.ts";
 import { type Bootstrapped, bootstrap } from "./auth/bootstrap.ts";
-import { type Config, readSettingFile } from "./config.ts";
+import { type Config, readTlsFiles } from "./config.ts";
 import type { Context, Core } from "./context.ts";
 import { Database } from "./db/database.ts";
 import { Components, overall } from "./health/components.ts";
@@ -21,7 +21,7 @@ import type { MasterKey } from "./seal/master-key.ts";
 import { asKey, Seal } from "./seal/seal.ts";
 import { secrets } from "./secrets/context.ts";
 import { Call, requestIdFrom } from "./wire/call.ts";
-import { authorizing, identifying, limiting, recording, validating } from "./wire/chain.ts";
+import { admitting, authorizing, recording, validating } from "./wire/chain.ts";
 import { clientAddress } from "./wire/client-address.ts";
 import { Documents } from "./wire/documents.ts";
 import { doors, type Service } from "./wire/doors.ts";
@@ -37,7 +37,11 @@ const contexts: readonly Context[] = [secrets, audit];
 
 /** Every table; the migrations are checked against them. */
 export const entities = [
-  ...[ServiceKey, OrganizationKey, DataKey, IdempotencyRecord, ...authEntities],
+  ServiceKey,
+  OrganizationKey,
+  DataKey,
+  IdempotencyRecord,
+  ...authEntities,
   ...contexts.flatMap((context) => context.entities),
 ];
 
@@ -96,7 +100,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     locks: new Locks(redisUrls),
   };
   const auth = await openAuth(core);
-  const bootstrapped = await bootstrap(core, auth.pepper);
   const redis = new Redis(redisUrls[0] as string, redisOptions);
   redis.on("error", () => {});
   await redis
@@ -109,11 +112,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const components = new Components(db, redis, () => config.OCSP_URL ?? urlOf(responder, config));
   const listener = parts.has("api") ? await apiListener(core, auth, redis, components) : undefined;
   const address = await listener?.api.listen(config.HOST, config.PORT);
+  // Last of what can fail: a start that fails after it would have told nobody the administrator's secret.
+  const bootstrapped = await bootstrap(core, auth.pepper);
   const jobs = [...contexts.flatMap((context) => context.jobs?.(core) ?? []), purgeJob(db)] satisfies Job[];
   // The API serves while the job queue starts: nothing that a call does waits for it.
-  const jobsStarted = core.jobs
-    .start(jobs, parts.has("jobs"))
-    .catch((err: unknown) => logger.error({ err }, "job queue did not start"));
+  void core.jobs.start(jobs, parts.has("jobs"));
 
   return {
     address,
@@ -122,11 +125,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     core,
     async stop(graceMs = defaultGraceMs) {
       listener?.shutdown.abort();
-      await Promise.all([
-        listener?.api.close(graceMs),
-        responder?.close(),
-        jobsStarted.then(() => core.jobs.stop(graceMs)),
-      ]);
+      await Promise.all([listener?.api.close(graceMs), responder?.close(), core.jobs.stop(graceMs)]);
       redis.disconnect();
       await core.locks.close();
       await db.close();
@@ -156,15 +155,14 @@ async function apiListener(
   const services: Service[] = [{ descriptor: healthDescriptor, implementation: health }, ...auth.services];
   for (const context of contexts) services.push(...((await context.services?.(core)) ?? []));
   const { authenticate } = auth;
+  const licenseEnd = config.LICENSE_EXPIRES_AT === undefined ? undefined : new Date(config.LICENSE_EXPIRES_AT);
   const features = new Set(config.KEYTAB_ENABLED ? ["keytabs"] : []);
-  // The outermost first; this is the order of the answers (G-0.10).
+  // Once admitted, that is identified and counted: the outermost first; this is the order of the answers (G-0.10).
   const chain = [
-    identifying(authenticate),
-    limiting(limits),
     recording(auditWriter, logger),
     authorizing(features),
     validating(logger),
-    unitOfWork(auditWriter),
+    unitOfWork(auditWriter, licenseEnd),
     replaying(asKey(await seal.serviceKey("idempotency"))),
   ];
   const newCall = (request: HttpRequest) => callFrom(request, core);
@@ -172,6 +170,7 @@ async function apiListener(
   const shutdown = new AbortController();
   const handler = doors({
     services,
+    admit: admitting(authenticate, limits),
     chain,
     newCall,
     authenticate,
@@ -180,13 +179,8 @@ async function apiListener(
     isHealthy: async () => overall(await components.check()) === "healthy",
     shutdown: shutdown.signal,
   });
-  const api: Listener =
-    config.TLS_CERT_FILE === undefined
-      ? cleartextListener(handler)
-      : tlsListener(handler, {
-          cert: readSettingFile("TLS_CERT_FILE", config.TLS_CERT_FILE),
-          key: readSettingFile("TLS_KEY_FILE", config.TLS_KEY_FILE ?? ""),
-        });
+  const tls = readTlsFiles(config);
+  const api: Listener = tls === undefined ? cleartextListener(handler) : tlsListener(handler, tls);
   return { api, shutdown };
 }
 

@@ -1,7 +1,8 @@
+import { randomUUIDv7 } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import pg from "pg";
-import { auditRow, dataKeyRow, floorIds, listRows, pick, readRow, secretRow, versionRow } from "./floor-tables.ts";
+import { auditRow, floorIds, listRows, pick, readRow, secretRow, versionRow } from "./floor-tables.ts";
 
 // A server that does only what cannot be left out: node:http, and for F2 to F5 the statements that the kind needs.
 
@@ -32,7 +33,7 @@ const work: Record<Kind, () => string | Promise<string>> = {
   async F5() {
     const client = await pool.connect();
     try {
-      const id = crypto.randomUUID();
+      const id = randomUUIDv7();
       await client.query("begin");
       await client.query(secretRow(id));
       await client.query(versionRow(id));

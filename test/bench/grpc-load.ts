@@ -5,7 +5,7 @@ import { type GrpcJob, Stopwatch, serveJobs } from "./load.ts";
 
 // A process that reads values with @grpc/grpc-js, so many calls at a time, each as soon as the last is answered.
 
-serveJobs<GrpcJob>(async (job) => {
+serveJobs(async (job: GrpcJob) => {
   const { port, inFlight, channels, ids } = job;
   const own = { "grpc.use_local_subchannel_pool": 1 };
   const clients = Array.from({ length: channels }, () =>
@@ -24,7 +24,9 @@ serveJobs<GrpcJob>(async (job) => {
     } while (stopwatch.answered(beganAt));
   };
   try {
-    const loops = Array.from({ length: inFlight }, (_, n) => keepBusy(clients[n % channels] as (typeof clients)[number]));
+    const loops = Array.from({ length: inFlight }, (_, n) =>
+      keepBusy(clients[n % channels] as (typeof clients)[number]),
+    );
     await Promise.all(loops);
   } finally {
     for (const client of clients) client.close();

@@ -19,7 +19,7 @@ export class HttpConnection {
   readonly #socket: Socket;
   #answered: (answer: Answer) => void = () => {};
   #failed: (error: Error) => void = () => {};
-  #beginning = noBytes;
+  #beginning: Buffer = noBytes;
   #status = 0;
   /** Bytes still to come; undefined until the head was read. */
   #left: number | undefined;
@@ -59,7 +59,7 @@ export class HttpConnection {
       this.#beginning = this.#beginning.length === 0 ? chunk : Buffer.concat([this.#beginning, chunk]);
       const end = this.#beginning.indexOf(headEnd);
       if (end === -1) return;
-      const head = this.#beginning.latin1Slice(0, end);
+      const head = this.#beginning.toString("latin1", 0, end);
       this.#status = Number(head.slice(9, 12));
       const bodyLength = Number(contentLength.exec(head)?.[1] ?? 0);
       this.#left = end + headEnd.length + bodyLength - this.#beginning.length;

@@ -1,11 +1,11 @@
 import { HttpConnection } from "./http-connection.ts";
-import { type HttpJob, type Seen, Stopwatch, serveJobs, uniquePlace } from "./load.ts";
+import { type HttpJob, Stopwatch, serveJobs, uniquePlace } from "./load.ts";
 
 // A process that sends HTTP requests, as many at a time as there are connections, each as soon as the last is answered.
 
 type Make = () => string | Buffer;
 
-serveJobs<HttpJob>(async (job) => {
+serveJobs(async (job: HttpJob) => {
   const { port, requests, unique, expectedStatus } = job;
   const connections = await Promise.all(Array.from({ length: job.connections }, () => HttpConnection.open(port)));
   const makers = requests.map((request) => maker(request, unique));
@@ -17,7 +17,7 @@ serveJobs<HttpJob>(async (job) => {
   } finally {
     for (const each of connections) each.close();
   }
-  return stopwatch.seen satisfies Seen;
+  return stopwatch.seen;
 });
 
 function keepBusy(connection: HttpConnection, next: Make, expectedStatus: number, stopwatch: Stopwatch): Promise<void> {

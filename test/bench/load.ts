@@ -69,11 +69,14 @@ export class Stopwatch {
   }
 }
 
+/** Each process serves one kind of job. */
+type Run = ((job: HttpJob) => Promise<Seen>) | ((job: GrpcJob) => Promise<Seen>);
+
 /** Runs the jobs that the parent process sends, and ends with it. */
-export function serveJobs<J extends Job>(run: (job: J) => Promise<Seen>): void {
+export function serveJobs(run: Run): void {
   process.on("disconnect", () => process.exit(0));
-  process.on("message", (job: J) => {
-    run(job).then(
+  process.on("message", (job) => {
+    run(job as never).then(
       (seen) => process.send?.({ seen } satisfies Reply),
       (error: Error) => process.send?.({ broken: error.message } satisfies Reply),
     );

@@ -36,7 +36,9 @@ export function readOptions(argv: readonly string[]): Options {
     .option("--only <parts>", `only these, separated by commas: ${parts.join(", ")}`, readParts)
     .option("--rounds <n>", "rounds of each, of which the median counts", positive)
     .option("--seconds <n>", "length of a round", positive)
-    .option("--connections <list>", "connections, separated by commas (1,16,64)", (text) => text.split(",").map(positive))
+    .option("--connections <list>", "connections, separated by commas (1,16,64)", (text) =>
+      text.split(",").map(positive),
+    )
     .option("--profile", "where the server's time goes, for the parts named by --only (read), instead of ratios")
     .parse(argv, { from: "user" });
   const given = program.opts<{

@@ -1,8 +1,8 @@
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Job, Reply, Seen } from "./load.ts";
@@ -23,25 +23,20 @@ export interface ServerProcess {
 
 /** A process that sends requests. */
 export interface LoadProcess {
+  readonly pid: number;
   run(job: Job): Promise<Seen>;
   stop(): Promise<void>;
 }
 
-export async function startLoad(file: "http-load.ts" | "grpc-load.ts"): Promise<LoadProcess> {
+export function startLoad(file: "http-load.ts" | "grpc-load.ts"): LoadProcess {
   const child = fork(here(file), { serialization: "advanced" });
   return {
+    pid: child.pid ?? 0,
     async run(job) {
-      const abort = new AbortController();
-      const patience = AbortSignal.any([abort.signal, AbortSignal.timeout(job.rampMs + job.measureMs + jobGraceMs)]);
-      child.once("exit", () => abort.abort());
-      const reply = once(child, "message", { signal: patience }) as Promise<[Reply]>;
       child.send(job);
-      const [answer] = await reply.catch(() => {
-        throw new Error(`${file} did not answer in time`);
-      });
-      child.removeAllListeners("exit");
-      if ("broken" in answer) throw new Error(answer.broken);
-      return answer.seen;
+      const reply = (await messageFrom(child, file, job.rampMs + job.measureMs + jobGraceMs)) as Reply;
+      if ("broken" in reply) throw new Error(reply.broken);
+      return reply.seen;
     },
     stop: () => end(child),
   };
@@ -50,8 +45,31 @@ export async function startLoad(file: "http-load.ts" | "grpc-load.ts"): Promise<
 /** Starts a floor, which tells its port once it listens. */
 export async function startFloor(kind: string, databaseUrl: string): Promise<ServerProcess> {
   const child = fork(here("floor.ts"), [kind, databaseUrl]);
-  const [port] = (await once(child, "message", { signal: AbortSignal.timeout(healthyWithinMs) })) as [number];
+  const port = (await messageFrom(child, kind, healthyWithinMs)) as number;
   return { port, pid: child.pid ?? 0, stop: () => end(child) };
+}
+
+/** The next message of a child; rejects when it ends before, or takes too long. */
+function messageFrom(child: ChildProcess, name: string, withinMs: number): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const settle = () => {
+      clearTimeout(timer);
+      child.off("message", onMessage).off("exit", onExit);
+    };
+    const onMessage = (message: unknown) => {
+      settle();
+      resolve(message);
+    };
+    const onExit = () => {
+      settle();
+      reject(new Error(`${name} ended by itself`));
+    };
+    const timer = setTimeout(() => {
+      settle();
+      reject(new Error(`${name} did not answer in time`));
+    }, withinMs);
+    child.on("message", onMessage).on("exit", onExit);
+  });
 }
 
 /** Starts `holdfast serve` with these settings, named without SERVICE_, and waits until it says that it is healthy. */
@@ -60,11 +78,14 @@ export async function startHoldfast(
   nodeOptions: readonly string[] = [],
 ): Promise<ServerProcess & { readonly healthyAfterMs: number }> {
   const port = await freePort();
-  const env: NodeJS.ProcessEnv = { PATH: process.env.PATH, TZ: process.env.TZ };
+  const env: NodeJS.ProcessEnv = { PATH: process.env.PATH };
   const all = { PORT: String(port), OCSP_PORT: "0", LOG_LEVEL: "warn", ...settings };
   for (const [name, value] of Object.entries(all)) env[`SERVICE_${name}`] = value;
   const beganAt = performance.now();
-  const child = spawn(process.execPath, [...nodeOptions, holdfast, "serve"], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [...nodeOptions, holdfast, "serve"], {
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.on("data", (text: Buffer) => {
@@ -108,10 +129,14 @@ async function end(child: ChildProcess): Promise<void> {
 
 const tickMs = 10;
 
-/** Milliseconds of processor time that a process has used; undefined where there is no /proc. */
-export function cpuMs(pid: number): number | undefined {
+/** Milliseconds of processor time that processes have used; not a number where there is no /proc. */
+export function cpuMs(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + cpuMsOf(pid), 0);
+}
+
+function cpuMsOf(pid: number): number {
   const file = `/proc/${pid}/stat`;
-  if (!existsSync(file)) return undefined;
+  if (!existsSync(file)) return Number.NaN;
   const fields = readFileSync(file, "latin1").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * tickMs;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type PostgresEngine, startPostgres, startValkey } from "../../src/engines/engines.ts";
 import type { Part } from "../../src/server/server.ts";
-import type { Client } from "../harness/client.ts";
+import type { Answer, Client } from "../harness/client.ts";
 import { TestServer } from "../harness/server.ts";
 
 /** A whole server on a PostgreSQL that nobody else uses, so that a test may stop and pause it. */
@@ -98,7 +98,7 @@ export async function oneOfEach(client: Client, projectId: string, secretId: str
   ]);
 }
 
-export async function timed(what: string, send: () => Promise<{ status: number; body: any }>): Promise<Timed> {
+async function timed(what: string, send: () => Promise<Answer>): Promise<Timed> {
   const start = performance.now();
   const { status, body } = await send();
   return { what, status, code: body?.error?.code, ms: Math.round(performance.now() - start) };

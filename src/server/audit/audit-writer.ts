@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from "node:crypto";
+import { Batches } from "../db/batches.ts";
 import { type Database, type EntityManager, run } from "../db/database.ts";
 import { unavailable } from "../errors.ts";
 
@@ -57,62 +58,28 @@ export async function record(em: EntityManager, events: readonly AuditEvent[]): 
   if (events.length > 0) await run(em, insertStatement, valuesOf(events));
 }
 
-interface Waiting {
-  readonly event: AuditEvent;
-  readonly written: () => void;
-  readonly failed: (error: Error) => void;
-}
-
-const mostInFlight = 4;
-const mostInBatch = 500;
-const mostWaiting = 50_000;
-
 /**
  * Writes events of calls that change nothing else. Those that arrive within one turn of the event loop share a commit,
  * and a few batches are in flight at once; nobody waits for a timer.
  */
 export class AuditWriter {
-  readonly #db: Database;
-  readonly #waiting: Waiting[] = [];
-  #inFlight = 0;
-  #scheduled = false;
+  readonly #batches: Batches<AuditEvent, undefined>;
 
   constructor(db: Database) {
-    this.#db = db;
+    const write = async (events: readonly AuditEvent[]) => {
+      await db.query(insertStatement, valuesOf(events));
+      return events.map(() => undefined);
+    };
+    this.#batches = new Batches(write, { mostInFlight: 4, mostInBatch: 500, mostWaiting: 50_000 });
   }
 
   /** Resolves when the event is committed. Throws SERVICE_UNAVAILABLE when it may not be: then nothing may be answered. */
-  write(event: AuditEvent): Promise<void> {
-    if (this.#waiting.length >= mostWaiting) return Promise.reject(unavailable("the audit log cannot keep up"));
-    return new Promise((written, failed) => {
-      this.#waiting.push({ event, written, failed });
-      this.#schedule();
-    });
-  }
-
-  #schedule(): void {
-    if (this.#scheduled || this.#inFlight >= mostInFlight || this.#waiting.length === 0) return;
-    this.#scheduled = true;
-    setImmediate(() => {
-      this.#scheduled = false;
-      void this.#writeBatch();
-    });
-  }
-
-  async #writeBatch(): Promise<void> {
-    const batch = this.#waiting.splice(0, mostInBatch);
-    if (batch.length === 0) return;
-    this.#inFlight += 1;
-    this.#schedule();
+  async write(event: AuditEvent): Promise<void> {
+    if (this.#batches.isFull) throw unavailable("the audit log cannot keep up");
     try {
-      await this.#db.query(insertStatement, valuesOf(batch.map(({ event }) => event)));
-      for (const { written } of batch) written();
+      await this.#batches.add(event);
     } catch (error) {
-      const refusal = unavailable("the audit log cannot be written", error);
-      for (const { failed } of batch) failed(refusal);
-    } finally {
-      this.#inFlight -= 1;
-      this.#schedule();
+      throw unavailable("the audit log cannot be written", error);
     }
   }
 }

@@ -20,4 +20,4 @@ export const tenantFilter = {
 } as const;
 
 /** SQL for a timestamp column as milliseconds since 1970, which every driver reads as a number. */
-export const millis = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`;
+export const millis = (column: string) => `date_part('epoch', ${column}) * 1000`;

@@ -1,6 +1,6 @@
 import type { EntitySchema } from "@mikro-orm/core";
 import { Migrator } from "@mikro-orm/migrations";
-import { type EntityManager, MikroORM } from "@mikro-orm/postgresql";
+import { type EntityManager, MikroORM, type Options } from "@mikro-orm/postgresql";
 import { CompiledQuery } from "kysely";
 import pg from "pg";
 import type { Logger } from "../logging.ts";
@@ -16,8 +16,13 @@ interface DatabaseOptions {
   readonly logger: Logger;
 }
 
-/** A call must be refused within 3 s when the database does not answer (connect 2 s, statement 2.4 s, never both). */
-const timeouts = { connectionTimeoutMillis: 2000, statement_timeout: 2400, query_timeout: 2700 };
+/** A call must be refused within 3 s when the database does not answer (connect 2 s, statement 2.2 s, never both). */
+const timeouts = {
+  connectionTimeoutMillis: 2000,
+  statement_timeout: 2200,
+  query_timeout: 2500,
+  idle_in_transaction_session_timeout: 15_000,
+};
 
 /** Bound statements, prepared once per connection: those of a call run in its transaction, if it has one. */
 export interface Queries {
@@ -37,32 +42,7 @@ export class Database implements Queries {
   }
 
   static async open(options: DatabaseOptions): Promise<Database> {
-    const orm = await MikroORM.init({
-      entities: [...options.entities],
-      clientUrl: options.url,
-      extensions: [Migrator],
-      autoJoinRefsForFilters: false,
-      migrations: {
-        migrationsList: [...migrations],
-        snapshot: false,
-        transactional: true,
-        allOrNothing: true,
-        silent: true,
-        tableName: "migration",
-      },
-      schemaGenerator: { ignoreSchema: ["jobs"], skipTables: ["migration"] },
-      pool: { min: 0, max: options.poolSize, idleTimeoutMillis: 30_000 },
-      driverOptions: {
-        Client: ServiceClient,
-        ...timeouts,
-        idle_in_transaction_session_timeout: 15_000,
-        application_name: "holdfast",
-        keepAlive: true,
-      },
-      ensureDatabase: false,
-      logger: (line) => options.logger.debug({ orm: line.length }, "orm"),
-      debug: false,
-    });
+    const orm = await MikroORM.init(configurationOf(options, timeouts));
     await orm.connect();
     const pool = await orm.em.getConnection().getNativeClient();
     pool.on("error", () => {});
@@ -77,10 +57,20 @@ export class Database implements Queries {
     try {
       await session.query("set lock_timeout = '120s'");
       await session.query("select pg_advisory_lock(hashtextextended('holdfast:migrations', 0))");
-      const applied = await this.orm.migrator.up();
-      for (const { name } of applied) this.#options.logger.info({ migration: name }, "migration applied");
+      if ((await this.orm.migrator.getPending()).length > 0) await this.#applyMigrations();
     } finally {
       await session.end();
+    }
+  }
+
+  /** On connections without time limits: a migration of a large table takes as long as it takes. */
+  async #applyMigrations(): Promise<void> {
+    const orm = await MikroORM.init(configurationOf(this.#options, {}));
+    try {
+      const applied = await orm.migrator.up();
+      for (const { name } of applied) this.#options.logger.info({ migration: name }, "migration applied");
+    } finally {
+      await orm.close(true);
     }
   }
 
@@ -105,6 +95,37 @@ export class Database implements Queries {
   async close(): Promise<void> {
     await this.orm.close(true);
   }
+}
+
+function configurationOf(
+  { entities, url, poolSize, logger }: DatabaseOptions,
+  limits: Partial<typeof timeouts>,
+): Options {
+  return {
+    entities: [...entities],
+    clientUrl: url,
+    extensions: [Migrator],
+    autoJoinRefsForFilters: false,
+    migrations: {
+      migrationsList: [...migrations],
+      snapshot: false,
+      transactional: true,
+      allOrNothing: true,
+      silent: true,
+      tableName: "migration",
+    },
+    schemaGenerator: { ignoreSchema: ["jobs"], skipTables: ["migration"] },
+    pool: { min: 0, max: poolSize, idleTimeoutMillis: 30_000 },
+    driverOptions: {
+      Client: ServiceClient,
+      ...limits,
+      application_name: "holdfast",
+      keepAlive: true,
+    },
+    ensureDatabase: false,
+    logger: (line) => logger.debug({ orm: line.length }, "orm"),
+    debug: false,
+  };
 }
 
 /** One bound statement in the transaction of `em`; what it holds never becomes part of the SQL text. */

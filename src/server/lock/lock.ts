@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { Redis } from "ioredis";
 import Redlock, { ExecutionError, type Lock, ResourceLockedError } from "redlock";
 
@@ -15,8 +16,14 @@ export class LockUnavailable extends Error {
   }
 }
 
-const leaseMs = 5000;
-const nodeOptions = { commandTimeout: 300, connectTimeout: 300, maxRetriesPerRequest: 0, enableOfflineQueue: false };
+const defaultLeaseMs = 5000;
+const connectTimeoutMs = 300;
+const nodeOptions = {
+  commandTimeout: 300,
+  connectTimeout: connectTimeoutMs,
+  maxRetriesPerRequest: 0,
+  enableOfflineQueue: false,
+};
 
 /**
  * One holder among replicas, over one or several independent Redis nodes (Redlock). It saves contenders from working
@@ -25,11 +32,14 @@ const nodeOptions = { commandTimeout: 300, connectTimeout: 300, maxRetriesPerReq
 export class Locks {
   readonly #nodes: Redis[];
   readonly #redlock: Redlock;
+  readonly #leaseMs: number;
 
-  constructor(urls: readonly string[]) {
+  /** `leaseMs` is how long a lock outlives a holder that died. */
+  constructor(urls: readonly string[], leaseMs = defaultLeaseMs) {
+    this.#leaseMs = leaseMs;
     this.#nodes = urls.map((url) => new Redis(url, nodeOptions));
     for (const node of this.#nodes) node.on("error", () => {});
-    this.#redlock = new Redlock(this.#nodes as never, { retryCount: 0, automaticExtensionThreshold: 1000 });
+    this.#redlock = new Redlock(this.#nodes as never, { retryCount: 0 });
     this.#redlock.on("error", () => {});
   }
 
@@ -38,6 +48,7 @@ export class Locks {
    * Never waits: throws LockHeld when another holds it, and LockUnavailable when too few nodes answer.
    */
   async hold<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const leaseMs = this.#leaseMs;
     let lock = await this.#acquire(name);
     const lost = new AbortController();
     const extension = setInterval(() => {
@@ -52,11 +63,13 @@ export class Locks {
       return await work(lost.signal);
     } finally {
       clearInterval(extension);
-      await lock.release().catch(() => {});
+      await release(lock);
     }
   }
 
   async #acquire(name: string): Promise<Lock> {
+    const leaseMs = this.#leaseMs;
+    await Promise.all(this.#nodes.map(firstConnection));
     let lock: Lock;
     try {
       lock = await this.#redlock.acquire([`lock:${name}`], leaseMs);
@@ -66,13 +79,30 @@ export class Locks {
     }
     // Redlock may return a lock that expired while its nodes were slow.
     if (lock.expiration - Date.now() > leaseMs / 2) return lock;
-    await lock.release().catch(() => {});
+    await release(lock);
     throw new LockUnavailable(new Error("the nodes answered too slowly"));
   }
 
   async close(): Promise<void> {
     for (const node of this.#nodes) node.disconnect();
   }
+}
+
+/** Waits for every node: Redlock is content with most, and with one down the last to let go would refuse the next holder. */
+async function release(lock: Lock): Promise<void> {
+  try {
+    const { attempts } = await lock.release();
+    await Promise.all(attempts);
+  } catch {
+    // It ends with its lease.
+  }
+}
+
+/** Settles when a node that was just asked for has answered or not: a start is no reason to call it unavailable. */
+async function firstConnection(node: Redis): Promise<void> {
+  if (node.status !== "connecting" && node.status !== "connect") return;
+  const signal = AbortSignal.timeout(connectTimeoutMs);
+  await Promise.race([once(node, "ready", { signal }), once(node, "close", { signal })]).catch(() => {});
 }
 
 async function isHeld(error: unknown): Promise<boolean> {

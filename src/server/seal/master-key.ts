@@ -1,6 +1,6 @@
 import { createSecretKey, type KeyObject, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { type Config, ConfigError, readSettingFile } from "../config.ts";
 import { keyLength } from "./cipher.ts";
 
@@ -27,21 +27,27 @@ export function readMasterKey(config: Config, embedded: boolean): MasterKey {
     );
   }
   const generatedFile = join(config.DATA_DIR, "master.key");
-  if (!existsSync(generatedFile)) {
-    mkdirSync(config.DATA_DIR, { recursive: true, mode: 0o700 });
-    writeFileSync(generatedFile, `${randomBytes(keyLength).toString("base64")}\n`, {
-      mode: 0o600,
-      flag: "wx",
-      flush: true,
-    });
-  }
+  if (!existsSync(generatedFile)) generate(generatedFile);
   return { key: parse("DATA_DIR", readFileSync(generatedFile, "latin1"), generatedFile), generatedFile };
+}
+
+/** Under another name first: a first start that is killed must not leave half a key. */
+function generate(file: string): void {
+  const scratch = `${file}.${process.pid}`;
+  writeFileSync(scratch, `${randomBytes(keyLength).toString("base64")}\n`, { mode: 0o600, flush: true });
+  renameSync(scratch, file);
+  const folder = openSync(dirname(file), "r");
+  fsyncSync(folder);
+  closeSync(folder);
 }
 
 function parse(setting: string, text: string, file = ""): KeyObject {
   const trimmed = text.trim();
-  const bytes = /^[0-9a-fA-F]{64}$/.test(trimmed) ? Buffer.from(trimmed, "hex") : Buffer.from(trimmed, "base64");
-  if (bytes.length !== keyLength) {
+  const isHex = /^[0-9a-fA-F]{64}$/.test(trimmed);
+  // Node skips what is not base64, and would take a passphrase of the right length for a key.
+  const isBase64 = /^[A-Za-z0-9+/_-]{43}=?$/.test(trimmed);
+  const bytes = Buffer.from(trimmed, isHex ? "hex" : "base64");
+  if (!isHex && !isBase64) {
     throw new ConfigError(
       `SERVICE_${setting}: ${file === "" ? "" : `${file} `}must hold ${keyLength} bytes as base64 or hex`,
     );

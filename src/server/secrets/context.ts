@@ -3,10 +3,11 @@ import type { Context } from "../context.ts";
 import { expiryJob } from "./expiry.ts";
 import { Secret, SecretVersion } from "./secret.ts";
 import { SecretService } from "./secret-service.ts";
+import { ValueReader } from "./value-reader.ts";
 
 export const secrets: Context = {
   entities: [Secret, SecretVersion],
-  services: ({ seal }) => [{ descriptor, implementation: new SecretService(seal) }],
+  services: ({ db, seal }) => [{ descriptor, implementation: new SecretService(seal, new ValueReader(db)) }],
   jobs: ({ db, logger }) => [expiryJob(db, logger)],
   statistics: {
     total_secrets: "select count(*) from secret where status = 'active' and (expires_at is null or expires_at > now())",

@@ -11,24 +11,12 @@ import { type Call, callOf } from "../wire/call.ts";
 import { mentions } from "../wire/update-mask.ts";
 import { expireKey } from "./expiry.ts";
 import { type ChangeType, Secret } from "./secret.ts";
-import { isExpired, listItem, record, type SecretFields, selectFields, selectListFields } from "./secret-record.ts";
+import { isExpired, listItem, record, type SecretFields, selectListFields } from "./secret-record.ts";
 import { keyEnvironmentOf, storeSecret, valuePlace } from "./store-secret.ts";
+import type { ValueReader } from "./value-reader.ts";
 
 const mostMetadataBytes = 16 * 1024;
 const longestKey = 255;
-
-/** One statement reads a value: the secret, the version asked for, and the key that opens it. */
-const selectValue = `select ${selectFields}, v.version as "shownVersion", v.sealed, k.wrapped
-  from secret s
-  join secret_version v on v.secret_id = s.id and v.version = coalesce($3, s.version)
-  join data_key k on k.record_id = s.id
-  where s.id = $1 and s.organization_id = $2 and s.status = 'active' and not ${isExpired}`;
-
-interface ValueRow extends SecretFields {
-  readonly shownVersion: number;
-  readonly sealed: Buffer;
-  readonly wrapped: Buffer;
-}
 
 interface VersionRow {
   readonly version: number;
@@ -42,9 +30,11 @@ interface VersionRow {
 /** The methods of secret_service.proto. */
 export class SecretService implements ServiceImpl<typeof pb.SecretService> {
   readonly #seal: Seal;
+  readonly #values: ValueReader;
 
-  constructor(seal: Seal) {
+  constructor(seal: Seal, values: ValueReader) {
     this.#seal = seal;
+    this.#values = values;
   }
 
   async createSecret(request: pb.CreateSecretRequest, context: HandlerContext) {
@@ -100,7 +90,7 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     const { version, view } = request;
     call.about({ id: request.id });
     const { organizationId } = call.caller;
-    const [row] = await call.query<ValueRow>(selectValue, [request.id, organizationId, version ?? null]);
+    const row = await this.#values.read({ organizationId, id: request.id, version });
     if (row === undefined) throw notFound(version === undefined ? "secret" : "secret or version");
     const { id } = row;
     call.about({ id, name: row.key, projectId: row.projectId, details: { version: row.shownVersion } });

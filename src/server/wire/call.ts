@@ -36,8 +36,8 @@ export class Call implements Queries {
   /** Unset until the method is known, and for paths that name none. */
   policy: MethodPolicy | undefined;
   identity: Identity | undefined;
-  /** Why there is no identity. */
-  anonymousBecause: Refusal = authRequired();
+  /** Why there is no identity, when a credential was presented. */
+  anonymousBecause: Refusal | undefined;
   /** Why the message could not be read; told only after who and whether. */
   unreadableBecause: Refusal | undefined;
   /** Sent with the answer, whatever it is. */
@@ -62,7 +62,7 @@ export class Call implements Queries {
 
   /** Who calls. Throws AUTH_REQUIRED for methods that anybody may call. */
   get caller(): Identity {
-    if (this.identity === undefined) throw this.anonymousBecause;
+    if (this.identity === undefined) throw this.anonymousBecause ?? authRequired();
     return this.identity;
   }
 

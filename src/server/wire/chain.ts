@@ -18,6 +18,7 @@ import { type Logger, redact } from "../logging.ts";
 import { type Call, callKey } from "./call.ts";
 import { addressKey } from "./client-address.ts";
 import type { Authenticate } from "./identity.ts";
+import type { MethodPolicy } from "./policy.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { checkTexts } from "./texts.ts";
 
@@ -108,11 +109,16 @@ export function authorizing(enabledFeatures: ReadonlySet<string>): Interceptor {
   };
 }
 
+/** Throws why nobody is known to call, unless anybody may. */
+export function requireIdentity(call: Call, policy: MethodPolicy): void {
+  if (policy.caller.case !== "public" && call.identity === undefined) throw call.anonymousBecause ?? authRequired();
+}
+
 function authorize(call: Call, enabledFeatures: ReadonlySet<string>): void {
   const { policy, identity } = call;
   if (policy === undefined) throw new Error("a call without a policy");
   const isPublic = policy.caller.case === "public";
-  if (!isPublic && identity === undefined) throw call.anonymousBecause;
+  requireIdentity(call, policy);
   if (policy.feature !== "" && !enabledFeatures.has(policy.feature)) {
     throw new Refusal("FEATURE_DISABLED", `the feature ${policy.feature} is switched off`);
   }

@@ -13,6 +13,7 @@ import { ServerReflection } from "../../../gen/ts/grpc/reflection/v1/reflection_
 import { Health } from "../../../gen/ts/health/v1/health_pb.ts";
 import { invalidField, Refusal, toRefusal } from "../errors.ts";
 import { type Call, callKey, callOf } from "./call.ts";
+import { requireIdentity } from "./chain.ts";
 import type { Documents } from "./documents.ts";
 import { grpcHealth } from "./grpc-health.ts";
 import type { Authenticate } from "./identity.ts";
@@ -176,7 +177,7 @@ async function admitBeforeReading(admit: Admit, context: HandlerContext): Promis
   call.policy = policyOf(context.method);
   try {
     await admit(call);
-    if (call.policy.caller.case !== "public" && call.identity === undefined) throw call.anonymousBecause;
+    requireIdentity(call, call.policy);
   } catch (error) {
     throw described(call, error);
   }

@@ -66,4 +66,26 @@ function messageRenderer(schema: DescMessage): RenderValue | undefined {
   return (value) => rendererOf(schema)(value as Message);
 }
 
-const isoTime = ({ seconds, nanos }: Timestamp) => new Date(Number(seconds) * 1000 + nanos / 1e6).toISOString();
+const dayMs = 86_400_000;
+let lastDay = Number.NaN;
+let lastDate = "";
+
+/** As toISOString, which costs a tenth of a list: most times of an answer share their day. */
+function isoTime({ seconds, nanos }: Timestamp): string {
+  const ms = Number(seconds) * 1000 + Math.trunc(nanos / 1e6);
+  const day = Math.floor(ms / dayMs);
+  if (day !== lastDay) {
+    const text = new Date(day * dayMs).toISOString();
+    lastDate = text.slice(0, text.indexOf("T") + 1);
+    lastDay = day;
+  }
+  const rest = ms - day * dayMs;
+  const millis = rest % 1000;
+  const fraction = millis < 10 ? `00${millis}` : millis < 100 ? `0${millis}` : `${millis}`;
+  const hour = Math.trunc(rest / 3_600_000);
+  const minute = Math.trunc(rest / 60_000) % 60;
+  const second = Math.trunc(rest / 1000) % 60;
+  return `${lastDate}${twoDigits(hour)}:${twoDigits(minute)}:${twoDigits(second)}.${fraction}Z`;
+}
+
+const twoDigits = (value: number) => (value < 10 ? `0${value}` : `${value}`);

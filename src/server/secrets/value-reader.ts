@@ -1,0 +1,51 @@
+import { Batches } from "../db/batches.ts";
+import type { Database } from "../db/database.ts";
+import { unavailable } from "../errors.ts";
+import { isExpired, type SecretFields, selectFields } from "./secret-record.ts";
+
+/** A version of an active secret, still sealed, with the wrapped key that opens it. */
+export interface SealedValue extends SecretFields {
+  readonly shownVersion: number;
+  readonly sealed: Buffer;
+  readonly wrapped: Buffer;
+}
+
+interface Question {
+  readonly organizationId: string;
+  readonly id: string;
+  /** The current version, unless one is named. */
+  readonly version: number | undefined;
+}
+
+/** One statement for all reads of one turn: each finds by primary keys what its own organization has. */
+const selectValues = `select q.position::int, ${selectFields}, v.version as "shownVersion", v.sealed, k.wrapped
+  from unnest($1::uuid[], $2::uuid[], $3::int[]) with ordinality as q (id, organization_id, version, position)
+  join secret s on s.id = q.id and s.organization_id = q.organization_id
+  join secret_version v on v.secret_id = s.id and v.version = coalesce(q.version, s.version)
+  join data_key k on k.record_id = s.id
+  where s.status = 'active' and not ${isExpired}`;
+
+/** Reads values; those that are asked for within one turn of the event loop share one statement. */
+export class ValueReader {
+  readonly #batches: Batches<Question, SealedValue | undefined>;
+
+  constructor(db: Database) {
+    const read = async (questions: readonly Question[]) => {
+      const rows = await db.query<SealedValue & { position: number }>(selectValues, [
+        questions.map(({ id }) => id),
+        questions.map(({ organizationId }) => organizationId),
+        questions.map(({ version }) => version ?? null),
+      ]);
+      const found = new Array<SealedValue | undefined>(questions.length);
+      for (const row of rows) found[row.position - 1] = row;
+      return found;
+    };
+    this.#batches = new Batches(read, { mostInFlight: 4, mostInBatch: 100, mostWaiting: 50_000 });
+  }
+
+  /** Undefined for what is not there, not active, or another organization's. */
+  async read(question: Question): Promise<SealedValue | undefined> {
+    if (this.#batches.isFull) throw unavailable("the database cannot keep up");
+    return this.#batches.add(question);
+  }
+}

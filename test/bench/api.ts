@@ -1,0 +1,69 @@
+interface Credentials {
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+const atATime = 16;
+
+/** The REST API, for what has to be there before anything is measured. */
+export class Api {
+  readonly token: string;
+  readonly #url: string;
+
+  private constructor(url: string, token: string) {
+    this.#url = url;
+    this.token = token;
+  }
+
+  static async login(port: number, { clientId, clientSecret }: Credentials): Promise<Api> {
+    const url = `http://127.0.0.1:${port}/api/v1`;
+    const body = { client_id: clientId, client_secret: clientSecret };
+    const { access_token: token } = await new Api(url, "").post("/auth/universal-auth/login", body);
+    return new Api(url, token as string);
+  }
+
+  async project(name: string): Promise<string> {
+    return (await this.post("/projects", { name }))["id"] as string;
+  }
+
+  /** Creates so many secrets in a project; resolves to their ids. */
+  secrets(projectId: string, count: number): Promise<string[]> {
+    return inParallel(count, async (n) => {
+      const body = { project_id: projectId, key: `key-${String(n).padStart(6, "0")}`, value: `value of secret ${n}` };
+      return (await this.post("/secrets", body))["id"] as string;
+    });
+  }
+
+  /** Creates so many machine identities; resolves to their credentials. */
+  identities(count: number): Promise<Credentials[]> {
+    return inParallel(count, async (n) => {
+      const identity = await this.post("/machine-identities", { name: `client ${n}`, roles: ["viewer"] });
+      const secret = await this.post(`/machine-identities/${identity["id"] as string}/client-secrets`, {});
+      return { clientId: identity["client_id"] as string, clientSecret: secret["client_secret"] as string };
+    });
+  }
+
+  async post(path: string, body: object): Promise<Record<string, unknown>> {
+    const headers = {
+      "content-type": "application/json",
+      ...(this.token && { authorization: `Bearer ${this.token}` }),
+    };
+    const answer = await fetch(`${this.#url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`POST ${path}: ${answer.status} ${text}`);
+    return JSON.parse(text) as Record<string, unknown>;
+  }
+}
+
+async function inParallel<T>(count: number, make: (n: number) => Promise<T>): Promise<T[]> {
+  const made: T[] = [];
+  let next = 0;
+  const worker = async () => {
+    while (next < count) {
+      const n = next++;
+      made[n] = await make(n);
+    }
+  };
+  await Promise.all(Array.from({ length: atATime }, worker));
+  return made;
+}

@@ -1,0 +1,108 @@
+import { arch, cpus, platform, release, totalmem } from "node:os";
+import { join } from "node:path";
+import { compare } from "./compare.ts";
+import { type Options, type Part, readOptions } from "./options.ts";
+import { memoryMib } from "./processes.ts";
+import { explainProfile, profileTime, profiling } from "./profile.ts";
+import { measureScale } from "./scale.ts";
+import { Scenarios } from "./scenarios.ts";
+import { Stage } from "./stage.ts";
+import { measureStart } from "./start.ts";
+import { atMost, type Line, tableOf } from "./table.ts";
+
+const longestRunMs = 20 * 60_000;
+const mostMemoryMib = 250;
+const profileConnections = 64;
+const profileSeconds = 8;
+const scenarioNames = ["read", "grpc", "list", "create", "login"] as const satisfies readonly Part[];
+
+const beganAt = performance.now();
+const options = readOptions(process.argv.slice(2));
+const stage = new Stage();
+let interrupted = false;
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void give(signal));
+setTimeout(() => void give("the time is up"), longestRunMs).unref();
+
+try {
+  await (options.profile ? profile(options) : run(options));
+} catch (error) {
+  if (!interrupted) console.error(error);
+  process.exitCode = 1;
+} finally {
+  if (!interrupted) {
+    await stage.close();
+    process.exit();
+  }
+}
+
+async function run({ parts, effort }: Options): Promise<void> {
+  const lines: Line[] = [];
+  const notes: string[] = [];
+  if (parts.has("start")) {
+    tell("start");
+    lines.push(...(await measureStart(stage, effort)));
+  }
+  const main = await stage.main();
+  const { rows } = await main.database.query<{ server_version: string }>("show server_version");
+  notes.push(machine(rows[0]?.server_version ?? ""));
+  const scenarios = await Scenarios.open(stage, main);
+  let recorded = 0;
+  for (const name of scenarioNames) {
+    if (!parts.has(name)) continue;
+    tell(name);
+    lines.push(...(await compare(await scenarios[name](), effort)));
+  }
+  if (parts.has("read") || parts.has("grpc")) {
+    recorded = await scenarios.recordedReads();
+    notes.push(`${scenarios.reads} values read and answered, ${recorded} reads in the audit log`);
+  }
+  if (parts.has("scale")) {
+    tell("scale");
+    lines.push(...(await measureScale(stage, effort, tell)));
+  }
+  const memory = parts.has("memory") ? memoryMib(main.pid) : undefined;
+  if (memory !== undefined) {
+    lines.push({ scenario: "memory after the run", figure: memory.now, unit: "MiB", target: atMost(mostMemoryMib) });
+    lines.push({ scenario: "memory at its peak", figure: memory.peak, unit: "MiB" });
+  }
+  console.log(`\n${tableOf(lines)}\n\n${notes.join("\n")}`);
+  if (recorded !== scenarios.reads) throw new Error("values were read that the audit log does not know");
+}
+
+/** Loads one server with the parts in turn; each is shown by its share of the server's profile. */
+async function profile({ parts, effort }: Options): Promise<void> {
+  const folder = join(stage.folder, "profile");
+  const main = await stage.main(profiling(folder));
+  const scenarios = await Scenarios.open(stage, main);
+  const windows: { name: string; from: number; until: number }[] = [];
+  for (const name of scenarioNames) {
+    if (!parts.has(name)) continue;
+    tell(name);
+    const { ours } = await scenarios[name]();
+    await ours.run(profileConnections, { rampMs: 0, measureMs: 2 * effort.warmUpMs });
+    const from = profileTime();
+    await ours.run(profileConnections, { rampMs: 0, measureMs: profileSeconds * 1000 });
+    windows.push({ name, from, until: profileTime() });
+  }
+  await main.stop();
+  for (const { name, from, until } of windows) console.log(`\n${name}: ${explainProfile(folder, from, until)}`);
+}
+
+function machine(postgres: string): string {
+  const gib = Math.round(totalmem() / 2 ** 30);
+  const cores = `${cpus().length} x ${cpus()[0]?.model.trim() ?? "unknown"}`;
+  return `Node ${process.version}, PostgreSQL ${postgres}, ${platform()} ${release()} ${arch()}, ${cores}, ${gib} GiB`;
+}
+
+function tell(text: string): void {
+  const seconds = ((performance.now() - beganAt) / 1000).toFixed(0);
+  console.error(`${seconds.padStart(4)} s  ${text}`);
+}
+
+/** Ends before the end, and leaves nothing behind. */
+async function give(reason: string): Promise<void> {
+  interrupted = true;
+  console.error(`\nended: ${reason}`);
+  await stage.close();
+  process.exit(130);
+}

@@ -1,0 +1,120 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { type Engines, startEngines } from "../../src/engines/engines.ts";
+import { Api } from "./api.ts";
+import { createFloorTables } from "./floor-tables.ts";
+import { type LoadProcess, type ServerProcess, startFloor, startHoldfast, startLoad } from "./processes.ts";
+
+/** A server, and how to get at what it holds. */
+export interface Holdfast extends ServerProcess {
+  /** As the administrator. */
+  readonly api: Api;
+  readonly database: pg.Client;
+}
+
+/** All that a run starts, and its end. */
+export class Stage {
+  readonly folder: string;
+  readonly #ends: (() => Promise<void> | void)[] = [];
+  #engines: Engines | undefined;
+  #main: Holdfast | undefined;
+  #http: LoadProcess | undefined;
+
+  constructor() {
+    this.folder = realpathSync(mkdtempSync(join(tmpdir(), "holdfast-bench-")));
+    chmodSync(this.folder, 0o755); // PostgreSQL has to pass, as another user when this one is root.
+    this.#ends.push(() => rmSync(this.folder, { recursive: true, force: true, maxRetries: 10 }));
+  }
+
+  /** The server that most parts measure, and beside it in its database the tables of the floors. */
+  async main(nodeOptions: readonly string[] = []): Promise<Holdfast> {
+    if (this.#main === undefined) {
+      this.#main = await this.holdfast("holdfast", nodeOptions);
+      await createFloorTables(this.#main.database);
+    }
+    return this.#main;
+  }
+
+  /** A server on a database of its own, with limits off. */
+  async holdfast(databaseName: string, nodeOptions: readonly string[] = []): Promise<Holdfast> {
+    const { databaseUrl, redisUrl } = await this.#startEngines();
+    const url = databaseUrl.replace(/\/holdfast$/, `/${databaseName}`);
+    if (url !== databaseUrl) await query(databaseUrl, `create database ${databaseName}`);
+    const credentials = { clientId: "bench", clientSecret: randomBytes(24).toString("base64url") };
+    const server = await startHoldfast(
+      {
+        DATABASE_URL: url,
+        REDIS_URL: redisUrl,
+        MASTER_KEY: randomBytes(32).toString("base64"),
+        BOOTSTRAP_CLIENT_ID: credentials.clientId,
+        BOOTSTRAP_CLIENT_SECRET: credentials.clientSecret,
+        RATE_LIMIT_API: "0",
+        RATE_LIMIT_AUTH: "0",
+        RATE_LIMIT_AGENT: "0",
+      },
+      nodeOptions,
+    );
+    this.endsWith(() => server.stop());
+    const database = new pg.Client(url);
+    database.on("error", () => {});
+    await database.connect();
+    this.endsWith(() => database.end());
+    return { ...server, database, api: await Api.login(server.port, credentials) };
+  }
+
+  async floor(kind: string): Promise<ServerProcess> {
+    const { databaseUrl } = await this.#startEngines();
+    const floor = await startFloor(kind, databaseUrl);
+    this.endsWith(() => floor.stop());
+    return floor;
+  }
+
+  /** The one process that sends HTTP requests. */
+  http(): LoadProcess {
+    this.#http ??= this.load("http-load.ts");
+    return this.#http;
+  }
+
+  load(file: "http-load.ts" | "grpc-load.ts"): LoadProcess {
+    const load = startLoad(file);
+    this.endsWith(() => load.stop());
+    return load;
+  }
+
+  /** Ends with the stage, the last first. */
+  endsWith(end: () => Promise<void> | void): void {
+    this.#ends.push(end);
+  }
+
+  async close(): Promise<void> {
+    for (let end = this.#ends.pop(); end !== undefined; end = this.#ends.pop()) {
+      try {
+        await end();
+      } catch (error) {
+        console.error(error);
+      }
+    }
+  }
+
+  async #startEngines(): Promise<Engines> {
+    if (this.#engines === undefined) {
+      const engines = await startEngines(join(this.folder, "engines"), { settings: { max_connections: "200" } });
+      this.#engines = engines;
+      this.endsWith(() => engines.stop());
+    }
+    return this.#engines;
+  }
+}
+
+async function query(url: string, text: string): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    await client.query(text);
+  } finally {
+    await client.end();
+  }
+}

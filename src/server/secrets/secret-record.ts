@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { millis } from "../db/columns.ts";
 
 type Time = Date | number;
@@ -53,7 +53,13 @@ type ListFields = Omit<
   "metadata" | "createdBy" | "archivedAt" | "deletedAt" | "rotationIntervalDays" | "lastRotated"
 >;
 
-const time = (at: Time): Timestamp => timestampFromMs(typeof at === "number" ? Math.round(at) : at.getTime());
+/** As timestampFromMs makes it, for a fraction of the cost: a list holds hundreds. */
+function time(at: Time): Timestamp {
+  const ms = typeof at === "number" ? Math.round(at) : at.getTime();
+  const seconds = Math.floor(ms / 1000);
+  return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1_000_000 };
+}
+
 const timeOrNone = (at: Time | null | undefined) => (at == null ? undefined : time(at));
 
 function common(fields: ListFields) {

@@ -44,10 +44,9 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     if (metadata !== undefined && Buffer.byteLength(JSON.stringify(metadata)) > mostMetadataBytes) {
       throw invalidField("metadata", `must be at most ${mostMetadataBytes} bytes as JSON`);
     }
-    const project = await findProject(call, projectId, "project_id");
-    call.authorizeIn(project.id);
+    await authorizeInProject(call, projectId);
     const created = await storeSecret(call, this.#seal, {
-      project,
+      projectId,
       key,
       environment: request.environment || null,
       type: request.type ?? "generic",
@@ -67,8 +66,8 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
   async listSecrets(request: pb.ListSecretsRequest, context: HandlerContext) {
     const call = callOf(context);
     const { environment, search, tag, type, status = "active", page, perPage } = request;
-    const { id: projectId } = await findProject(call, request.projectId, "project_id");
-    call.authorizeIn(projectId);
+    const { projectId } = request;
+    await authorizeInProject(call, projectId);
     if (status !== "active") call.authorizeIn(projectId, "secret:archive");
     const where = new Conditions()
       .add("s.project_id = ?", projectId)
@@ -82,6 +81,7 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     else where.add("s.status = ?", status).require(`not ${isExpired}`);
     const select = { columns: selectListFields, from: "secret s", where, orderBy: "s.key, s.id" };
     const { rows, pagination } = await fetchPage<SecretFields>(call, select, { page, perPage });
+    if (pagination.total === 0) await findProject(call, projectId, "project_id");
     return { data: rows.map(listItem), pagination };
   }
 
@@ -169,7 +169,7 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     const environment = (request.targetEnvironment ?? source.environment) || null;
     const key = request.key ?? keyOfCopy(source, project, environment);
     const copy = await storeSecret(call, this.#seal, {
-      project,
+      projectId: project.id,
       key,
       environment,
       type: source.type,
@@ -286,6 +286,12 @@ async function findActive(call: Call, id: string): Promise<Secret> {
 }
 
 /** Held in a call that changes something: a project does not go, nor change its key_scope, under a secret in the making. */
+/** Looks the project up only for a caller who may not: whether it is not there or not theirs are different answers. */
+async function authorizeInProject(call: Call, id: string): Promise<void> {
+  if (!call.mayDeclared(id)) await findProject(call, id, "project_id");
+  call.authorizeIn(id);
+}
+
 async function findProject(call: Call, id: string, field: string): Promise<{ id: string; keyScope: string }> {
   const hold = call.policy?.readOnly ? "" : " for key share";
   const [project] = await call.query<{ id: string; keyScope: string }>(

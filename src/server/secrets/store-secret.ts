@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import { run } from "../db/database.ts";
-import { duplicate } from "../errors.ts";
+import { duplicate, referenceNotFound } from "../errors.ts";
 import type { Place, Seal } from "../seal/seal.ts";
 import type { Call } from "../wire/call.ts";
 import { expireKey } from "./expiry.ts";
@@ -12,7 +12,7 @@ const hourMs = 3_600_000;
 
 /** A secret to be, with its first value. */
 export interface SecretDraft {
-  readonly project: { readonly id: string; readonly keyScope: string };
+  readonly projectId: string;
   readonly key: string;
   readonly environment: string | null;
   readonly type: string;
@@ -34,18 +34,30 @@ export const valuePlace = (organizationId: string, recordId: string, version: nu
   version,
 });
 
-/** One round trip for the secret, its key and its first version; nothing at all when the key is taken. */
-const insertSecret = `with s as (
+/**
+ * One round trip for the secret, its key and its first version; nothing at all when the key is taken. The project is
+ * held, so that it is not removed meanwhile and its key_scope stays what the key was made unique by.
+ */
+const insertSecret = `with p as (
+    select id, case key_scope when 'environment' then coalesce($5::text, '') else '' end as key_environment
+    from project where id = $3 and organization_id = $2 for key share),
+  s as (
     insert into secret (id, organization_id, project_id, key, key_environment, environment, type, description, tags, metadata,
       created_by, created_at, updated_at, expires_at, rotation_enabled, rotation_interval_days, next_rotation)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14, $15, $16)
+    select $1, $2, p.id, $4, p.key_environment, $5, $6, $7, $8, $9, $10, $11::timestamptz, $11, $12::timestamptz, $13, $14::int,
+      $15::timestamptz from p
     on conflict (project_id, key_environment, key) where status <> 'deleted' do nothing returning id),
-  k as (insert into data_key (record_id, organization_id, wrapped) select id, $2, $17 from s),
+  k as (insert into data_key (record_id, organization_id, wrapped) select id, $2, $16 from s),
   v as (insert into secret_version (secret_id, version, organization_id, sealed, created_at, created_by, change_type, change_reason)
-    select id, 1, $2, $18, $12, $11, 'initial', $19 from s)
-  select count(*)::int as created from s`;
+    select id, 1, $2, $17, $11, $10, 'initial', $18 from s)
+  select p.key_environment, (select count(*)::int from s) as created from p`;
 
-/** Stores a new secret in the call's transaction. Throws RESOURCE_CONFLICT when the project has the key already. */
+interface Inserted {
+  readonly key_environment: string;
+  readonly created: number;
+}
+
+/** Stores a new secret in the call's transaction. Refuses an unknown project, and a key that the project has already. */
 export async function storeSecret(call: Call, seal: Seal, draft: SecretDraft): Promise<SecretFields> {
   const { em, now, caller } = call;
   const { organizationId } = caller;
@@ -53,13 +65,11 @@ export async function storeSecret(call: Call, seal: Seal, draft: SecretDraft): P
   const { key, wrapped } = await seal.createDataKey(call, organizationId, id);
   const sealed = seal.seal(key, valuePlace(organizationId, id, 1), draft.value);
   const fields = fieldsOf(draft, id, caller.id, now);
-  const keyEnvironment = keyEnvironmentOf(draft.project.keyScope, draft.environment);
   const values = [
     id,
     organizationId,
-    draft.project.id,
+    draft.projectId,
     draft.key,
-    keyEnvironment,
     draft.environment,
     draft.type,
     draft.description,
@@ -75,12 +85,14 @@ export async function storeSecret(call: Call, seal: Seal, draft: SecretDraft): P
     sealed,
     draft.changeReason,
   ];
-  const insert = async () => (await run<{ created: number }>(em, insertSecret, values))[0]?.created === 1;
-  if (!(await insert())) {
-    // The holder's life may be over: ended here, or by the sweep a moment ago.
-    await expireKey(call, draft.project.id, keyEnvironment, draft.key);
-    if (!(await insert())) throw duplicate("key", "already exists in this project");
-  }
+  const [first] = await run<Inserted>(em, insertSecret, values);
+  if (first === undefined) throw referenceNotFound("project_id", "project");
+  call.about({ projectId: draft.projectId });
+  if (first.created === 1) return fields;
+  // The holder's life may be over: ended here, or by the sweep a moment ago.
+  await expireKey(call, draft.projectId, first.key_environment, draft.key);
+  const [second] = await run<Inserted>(em, insertSecret, values);
+  if (second?.created !== 1) throw duplicate("key", "already exists in this project");
   return fields;
 }
 
@@ -93,7 +105,7 @@ function fieldsOf(draft: SecretDraft, id: string, createdBy: string, now: Date):
   const after = (ms: number) => new Date(now.getTime() + ms);
   return {
     id,
-    projectId: draft.project.id,
+    projectId: draft.projectId,
     key: draft.key,
     environment: draft.environment,
     type: draft.type,

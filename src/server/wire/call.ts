@@ -96,6 +96,11 @@ export class Call implements Queries {
     return permissions.has(permission) || projectPermissions.get(projectId)?.has(permission) === true;
   }
 
+  /** Whether the caller holds the declared permission at the organization or in that project. */
+  mayDeclared(projectId: string): boolean {
+    return this.may(this.declaredPermission, projectId);
+  }
+
   /** Refuses unless the caller holds the permission, the declared one unless another is named, in that project. */
   authorizeIn(projectId: string, permission = this.declaredPermission): void {
     this.#authorized = true;

@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
-import { create, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { Interceptor, UnaryRequest, UnaryResponse } from "@connectrpc/connect";
 import { type Database, run } from "../db/database.ts";
 import { conflict, invalidField } from "../errors.ts";
@@ -7,6 +7,7 @@ import type { Job } from "../jobs.ts";
 import { decrypt, encrypt } from "../seal/cipher.ts";
 import { type Call, callKey } from "./call.ts";
 import { bindingsOf } from "./http-rule.ts";
+import { messageOf } from "./unary-calls.ts";
 
 /** Answers that show a credential once are replayed for this long only. */
 const credentialReplayMs = 5 * 60_000;
@@ -66,8 +67,7 @@ async function replayOrRun(
     return answer(request, message);
   }
   const response = await next(request);
-  const message = response.message as Message;
-  const complete = message.$typeName === undefined ? create(request.method.output, message as never) : message;
+  const complete = messageOf(request.method, response.message);
   await run(
     call.em,
     `insert into idempotency_record (identity_id, key, organization_id, project_id, request, outcome)

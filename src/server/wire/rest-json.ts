@@ -1,34 +1,37 @@
-import { type DescField, type DescMessage, getOption, hasOption, type Message, ScalarType } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { field as fieldOptions } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
 
 type Plain = Record<string, unknown>;
-type Render = (message: Message) => Plain;
+type Render = (answer: object) => Plain;
 type RenderValue = (value: unknown) => unknown;
 
 const renderers = new Map<DescMessage, Render>();
 
 /**
  * A message as REST JSON (G-0.1, G-0.4): snake_case, every field present, null for what is absent, times in UTC with
- * milliseconds. The message's shape is looked at once; proto JSON would leave absent fields and milliseconds out.
+ * milliseconds. `answer` is a message, or what `create` would make one of: making it would cost as much as rendering it.
+ * The shape of the schema is looked at once; proto JSON would leave absent fields and milliseconds out.
  */
-export function renderJson(schema: DescMessage, message: Message): Plain {
-  return rendererOf(schema)(message);
+export function renderJson(schema: DescMessage, answer: object): Plain {
+  return rendererOf(schema)(answer);
 }
 
 function rendererOf(schema: DescMessage): Render {
   let renderer = renderers.get(schema);
   if (renderer === undefined) {
+    const empty = create(schema) as unknown as Plain;
     const fields = schema.fields.map((field) => {
-      const omitted = hasOption(field, fieldOptions) && getOption(field, fieldOptions).omitAbsent;
-      return { name: field.name, local: field.localName, omitted, render: valueRenderer(field) };
+      const { name, localName: local } = field;
+      const isOmitted = hasOption(field, fieldOptions) && getOption(field, fieldOptions).omitAbsent;
+      return { name, local, isOmitted, absent: empty[local] ?? null, render: valueRenderer(field) };
     });
-    renderer = (message) => {
+    renderer = (answer) => {
       const plain: Plain = {};
-      for (const { name, local, omitted, render } of fields) {
-        const value = (message as unknown as Plain)[local];
+      for (const { name, local, isOmitted, absent, render } of fields) {
+        const value = (answer as Plain)[local];
         if (value !== undefined) plain[name] = render === undefined ? value : render(value);
-        else if (!omitted) plain[name] = null;
+        else if (!isOmitted) plain[name] = absent;
       }
       return plain;
     };
@@ -63,7 +66,7 @@ function messageRenderer(schema: DescMessage): RenderValue | undefined {
   if (schema.typeName === "google.protobuf.Timestamp") return (value) => isoTime(value as Timestamp);
   if (schema.typeName === "google.protobuf.Struct") return undefined; // already a plain object
   // Looked up when called: a message may hold its own kind.
-  return (value) => rendererOf(schema)(value as Message);
+  return (value) => rendererOf(schema)(value as object);
 }
 
 const dayMs = 86_400_000;

@@ -14,7 +14,7 @@ import { policyOf } from "./policy.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { renderJson } from "./rest-json.ts";
 import { readMessage } from "./rest-request.ts";
-import type { UnaryCall } from "./unary-calls.ts";
+import type { Answer, UnaryCall } from "./unary-calls.ts";
 
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
@@ -127,13 +127,13 @@ function closeAfterwards(call: Call, request: HttpRequest): void {
   if (request.httpVersionMajor < 2) call.headers["connection"] = "close";
 }
 
-function sendAnswer(call: Call, binding: Binding, request: HttpRequest, response: HttpResponse, answer: Message): void {
+function sendAnswer(call: Call, binding: Binding, request: HttpRequest, response: HttpResponse, answer: Answer): void {
   const status = call.status ?? binding.status;
   const { output } = binding.method;
   if (status === 204 || status === 304) {
     send(request, response, status, call.headers, undefined, undefined);
   } else if (output.typeName === "google.api.HttpBody") {
-    const { contentType, data } = answer as HttpBody;
+    const { contentType, data } = answer as unknown as HttpBody;
     send(request, response, status, call.headers, contentType, Buffer.from(data));
   } else {
     const plain = renderJson(output, answer);

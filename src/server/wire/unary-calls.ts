@@ -23,8 +23,14 @@ export interface Incoming {
   onGone(listener: () => void): void;
 }
 
+/** What a method answered: a message, or what `messageOf` makes one of. */
+export type Answer = Message | (object & { readonly $typeName?: undefined });
+
 /** Runs a method behind the chain and resolves to its answer; throws what the chain throws. */
-export type UnaryCall = (incoming: Incoming, message: Message) => Promise<Message>;
+export type UnaryCall = (incoming: Incoming, message: Message) => Promise<Answer>;
+
+export const messageOf = (method: DescMethodUnary, answer: Answer): Message =>
+  answer.$typeName === undefined ? create(method.output, answer as never) : answer;
 
 type Next = (request: UnaryRequest) => Promise<UnaryResponse>;
 const contextSymbol = Symbol("context");
@@ -147,10 +153,10 @@ function unaryCall(
 ): UnaryCall {
   const found = (implementation as Record<string, unknown>)[method.localName];
   if (typeof found !== "function") throw new Error(`${method.parent.typeName}.${method.name} is not implemented`);
-  const run = found.bind(implementation) as (message: Message, context: HandlerContext) => Promise<Message>;
+  const run = found.bind(implementation) as (message: Message, context: HandlerContext) => Promise<Answer>;
   const last: Next = async (request) => {
-    const answer = await run(request.message, (request as unknown as LeanRequest)[contextSymbol]);
-    const message = answer.$typeName === undefined ? create(method.output, answer as never) : answer;
+    // Left as the method answered it: the doors that need a message make one.
+    const message = (await run(request.message, (request as unknown as LeanRequest)[contextSymbol])) as Message;
     const { service } = request;
     return { stream: false, service, method, message, header: noHeaders, trailer: noHeaders };
   };

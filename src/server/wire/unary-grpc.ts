@@ -7,7 +7,7 @@ import { Refusal, toRefusal } from "../errors.ts";
 import { tooSlow } from "./body.ts";
 import type { Call } from "./call.ts";
 import { acceptedEncodings, frame, rpcBodyLimits, unframe } from "./message-bytes.ts";
-import type { UnaryCall } from "./unary-calls.ts";
+import { messageOf, type UnaryCall } from "./unary-calls.ts";
 
 export const longestTimeoutMs = 3_600_000;
 
@@ -34,7 +34,7 @@ export function unaryGrpc(
       .then(async (body) => {
         const message = await decode(method, body, headers, call);
         const incoming = { call, protocolName: "grpc", url: request.url, timeoutMs: timeoutFrom(headers), onGone };
-        return toBinary(method.output, await run(incoming, message));
+        return toBinary(method.output, messageOf(method, await run(incoming, message)));
       })
       .then((answer) => sendAnswer(stream, call, answer))
       .catch((error: unknown) => sendGrpcRefusal(stream, call, toRefusal(error)));

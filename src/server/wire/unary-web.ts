@@ -14,7 +14,7 @@ import { parseJsonObject } from "./json-text.ts";
 import { acceptedEncodings, decompress, frame, rpcBodyLimits, unframe } from "./message-bytes.ts";
 import { addRefusalHeaders, type HttpRequest, type HttpResponse, sendRefusal } from "./rest.ts";
 import { faultsOf } from "./rest-request.ts";
-import type { UnaryCall } from "./unary-calls.ts";
+import { messageOf, type UnaryCall } from "./unary-calls.ts";
 import { longestTimeoutMs, parse, statusTrailers } from "./unary-grpc.ts";
 
 const jsonOptions = { useProtoFieldName: true, alwaysEmitImplicit: true };
@@ -74,7 +74,8 @@ async function answer(exchange: Exchange, method: DescMethodUnary, run: UnaryCal
   const message = await decode(exchange, method, body);
   const onGone = (listener: () => void) => void response.once("close", () => response.writableEnded || listener());
   const timeoutMs = timeoutOf(exchange);
-  const out = await run({ call, protocolName: protocol.name, url: request.url ?? "", timeoutMs, onGone }, message);
+  const incoming = { call, protocolName: protocol.name, url: request.url ?? "", timeoutMs, onGone };
+  const out = messageOf(method, await run(incoming, message));
   const bytes = protocol.json
     ? Buffer.from(toJsonString(method.output, out, jsonOptions))
     : toBinary(method.output, out);

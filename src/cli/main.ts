@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { version } from "../server/server.ts";
+import { version } from "../version.ts";
 
 const program = new Command("holdfast")
   .description(

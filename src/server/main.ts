@@ -4,7 +4,7 @@ import { type Config, ConfigError, readConfig } from "./config.ts";
 import { explainStart } from "./explain-start.ts";
 import { createLogger, type Logger } from "./logging.ts";
 import { readMasterKey } from "./seal/master-key.ts";
-import { type Part, type Server, startServer } from "./server.ts";
+import type { Part, Server } from "./server.ts";
 
 const allParts: readonly Part[] = ["api", "jobs", "ocsp"];
 /** Past this the process ends whatever still runs: whoever sent the signal waits ten seconds. */
@@ -36,7 +36,10 @@ export async function serve(only: string | undefined): Promise<void> {
     const parts = readParts(only);
     const embedded = config.DATABASE_URL === undefined;
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void stop(signal));
-    engines = embedded ? await startEngines(config.DATA_DIR, { warn: (message) => logger?.warn(message) }) : undefined;
+    const starting = embedded ? startEngines(config.DATA_DIR, { warn: (message) => logger?.warn(message) }) : undefined;
+    // The engines start while the server's code is read.
+    const [started, { startServer }] = await Promise.all([starting, import("./server.ts")]);
+    engines = started;
     // After the engines, which hold the folder: of two first starts at once only one makes a key.
     const masterKey = readMasterKey(config, embedded);
     if (masterKey.generatedFile !== undefined) {

@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { Redis, type RedisOptions } from "ioredis";
 import { HealthService as healthDescriptor } from "../../gen/ts/holdfast/health/v1/health_service_pb.ts";
 import { RateClass } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
 import { type Responder, startResponder } from "../ocsp/responder.ts";
+import { version } from "../version.ts";
 import { AuditWriter } from "./audit/audit-writer.ts";
 import { audit } from "./audit/context.ts";
 import { authEntities, openAuth } from "./auth/auth.ts";
@@ -68,9 +68,6 @@ export interface Server {
   /** Drains: stops accepting, finishes what runs, ends streams, within `graceMs`. */
   stop(graceMs?: number): Promise<void>;
 }
-
-/** The version of the service, which is the package's. */
-export const version: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
 
 /** Redis commands fail fast while it is away: everything that uses them has another way. */
 const redisOptions = {

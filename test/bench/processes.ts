@@ -82,7 +82,9 @@ export async function startHoldfast(
   const all = { PORT: String(port), OCSP_PORT: "0", LOG_LEVEL: "warn", ...settings };
   for (const [name, value] of Object.entries(all)) env[`SERVICE_${name}`] = value;
   const beganAt = performance.now();
-  const child = spawn(process.execPath, [...nodeOptions, holdfast, "serve"], {
+  // As `npm start` does it, with the executable's own options; with more only for a profile.
+  const [program, ...args] = nodeOptions.length === 0 ? [holdfast] : [process.execPath, ...nodeOptions, holdfast];
+  const child = spawn(program, [...args, "serve"], {
     env,
     stdio: ["ignore", "pipe", "pipe"],
   });

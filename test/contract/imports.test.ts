@@ -12,7 +12,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   client: ["standards"],
   ocsp: ["standards"],
   contract: ["errors", "server", "wire"],
-  cli: ["client", "standards", "server", "main"],
+  cli: ["client", "standards", "server", "main", "version"],
   config: [],
   errors: [],
   logging: [],
@@ -28,6 +28,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   secrets: ["audit", "auth", "context", "db", "errors", "jobs", "logging", "seal", "wire"],
   health: ["context", "db", "wire"],
   server: [
+    "version",
     "audit",
     "auth",
     "config",

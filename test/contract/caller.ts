@@ -32,7 +32,7 @@ async function overRest(client: Client, method: DescMethodUnary, sample: Sample)
   const answer =
     binding.body === "*"
       ? await client.rest(binding.verb, path, rest)
-      : await client.rest(binding.verb, query.size === 0 ? path : `${path}?${query}`);
+      : await client.rest(binding.verb, query.size === 0 ? path : `${path}?${query.toString()}`);
   if (answer.status >= 400 && answer.body.error !== undefined) {
     const { code, message, details } = answer.body.error;
     return { ok: false, code, message, fields: details.map(({ field }: { field: string }) => field) };

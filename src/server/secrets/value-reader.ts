@@ -30,15 +30,14 @@ export class ValueReader {
   readonly #batches: Batches<Question, SealedValue | undefined>;
 
   constructor(db: Database) {
-    const read = async (questions: readonly Question[]) => {
+    const read = async (questions: readonly Question[]): Promise<(SealedValue | undefined)[]> => {
       const rows = await db.query<SealedValue & { position: number }>(selectValues, [
         questions.map(({ id }) => id),
         questions.map(({ organizationId }) => organizationId),
         questions.map(({ version }) => version ?? null),
       ]);
-      const found = new Array<SealedValue | undefined>(questions.length);
-      for (const row of rows) found[row.position - 1] = row;
-      return found;
+      const byPosition = new Map(rows.map((row) => [row.position, row]));
+      return questions.map((_, index) => byPosition.get(index + 1));
     };
     this.#batches = new Batches(read, { mostInFlight: 4, mostInBatch: 100, mostWaiting: 50_000 });
   }

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16 --max-old-space-size=512
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 node --max-semi-space-size=16 --max-old-space-size=384
 // Plain JavaScript, so that an older Node can read it: hands over to the Node that came with `npm ci`. The limits keep the
 // server below 250 MiB under load; V8 would otherwise let the heap grow with the machine's memory.
 import { spawn } from "node:child_process";

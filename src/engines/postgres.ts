@@ -1,3 +1,4 @@
+import { totalmem } from "node:os";
 import { explain } from "./engine-error.ts";
 import { holdFolder } from "./folder-hold.ts";
 import { type Account, checkPassable, postgresAccount } from "./postgres-account.ts";
@@ -24,10 +25,17 @@ export interface PostgresEngine {
   stop(): Promise<void>;
 }
 
+/** An eighth of the memory, within bounds: it is taken from the machine only as it fills. */
+function sharedBuffersMib(): number {
+  const eighthMib = Math.floor(totalmem() / 8 / 2 ** 20);
+  return Math.min(512, Math.max(128, eighthMib));
+}
+
 const SETTINGS = {
   listen_addresses: "",
   unix_socket_permissions: "0700",
   max_connections: "100",
+  shared_buffers: `${sharedBuffersMib()}MB`,
   // The log must not get the statements that fail, nor the rows: both hold what is secret.
   log_min_error_statement: "panic",
   log_error_verbosity: "terse",

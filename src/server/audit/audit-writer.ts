@@ -24,12 +24,31 @@ export interface AuditEvent {
   readonly details: Record<string, unknown>;
 }
 
-const insertStatement = `insert into audit_event (id, organization_id, occurred_at, action, outcome,
-    actor_type, actor_id, actor_name, resource_type, resource_id, resource_name, project_id, reason,
-    request_id, source_ip, user_agent, details)
-  select * from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::text[], $5::text[],
-    $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[], $11::text[], $12::uuid[], $13::text[],
-    $14::text[], $15::text[], $16::text[], $17::text[])`;
+const columnTypes = [
+  ["id", "uuid"],
+  ["organization_id", "uuid"],
+  ["occurred_at", "timestamptz"],
+  ["action", "text"],
+  ["outcome", "text"],
+  ["actor_type", "text"],
+  ["actor_id", "uuid"],
+  ["actor_name", "text"],
+  ["resource_type", "text"],
+  ["resource_id", "text"],
+  ["resource_name", "text"],
+  ["project_id", "uuid"],
+  ["reason", "text"],
+  ["request_id", "text"],
+  ["source_ip", "text"],
+  ["user_agent", "text"],
+  ["details", "text"],
+] as const;
+const columnNames = columnTypes.map(([name]) => name);
+
+/** The subquery hides how long the arrays are: else PostgreSQL would plan the statement anew for each batch. */
+const insertStatement = `insert into audit_event (${columnNames.join(", ")})
+  select u.* from (select ${columnTypes.map(([name, type], index) => `$${index + 1}::${type}[] as ${name}`).join(", ")} offset 0) as a,
+    unnest(${columnNames.map((name) => `a.${name}`).join(", ")}) as u`;
 
 const columns: ((event: AuditEvent) => unknown)[] = [
   () => randomUUIDv7(),

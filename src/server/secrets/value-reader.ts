@@ -17,9 +17,14 @@ interface Question {
   readonly version: number | undefined;
 }
 
-/** One statement for all reads of one turn: each finds by primary keys what its own organization has. */
+/**
+ * One statement for all reads of one turn: each finds by primary keys what its own organization has. The arrays come
+ * out of a subquery that is not flattened: if PostgreSQL saw how long they are, it would plan the statement anew each
+ * time, which costs three times as much as running it.
+ */
 const selectValues = `select q.position::int, ${selectFields}, v.version as "shownVersion", v.sealed, k.wrapped
-  from unnest($1::uuid[], $2::uuid[], $3::int[]) with ordinality as q (id, organization_id, version, position)
+  from (select $1::uuid[] as ids, $2::uuid[] as organizations, $3::int[] as versions offset 0) as asked,
+    unnest(asked.ids, asked.organizations, asked.versions) with ordinality as q (id, organization_id, version, position)
   join secret s on s.id = q.id and s.organization_id = q.organization_id
   join secret_version v on v.secret_id = s.id and v.version = coalesce(q.version, s.version)
   join data_key k on k.record_id = s.id

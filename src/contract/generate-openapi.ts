@@ -4,12 +4,15 @@ import { fileURLToPath } from "node:url";
 import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { openApiDocument } from "./openapi.ts";
+import { printValidateProto } from "./print-validate-proto.ts";
 
 const root = new URL("../../", import.meta.url);
 const mostDescriptorBytes = 64 * 1024 * 1024;
 
 /** The text of gen/openapi.json, made from the protos as they are now. Their comments are in no generated code. */
 export function renderOpenApi(): string {
+  // A module of buf.yaml that is made and not committed: a fresh clone lacks it.
+  printValidateProto(fileURLToPath(new URL("gen/proto", root)));
   const descriptors = execFileSync(
     fileURLToPath(new URL("node_modules/.bin/buf", root)),
     ["build", "proto", "--as-file-descriptor-set", "-o", "-#format=binpb"],

@@ -16,17 +16,15 @@ const endOfExtensions = 536_870_912;
 const isProto2 = validateFile.proto.syntax === "" || validateFile.proto.syntax === "proto2";
 
 /**
- * Prints buf/validate/validate.proto into the folder named by the first argument. No npm package carries the file, but
- * @bufbuild/protovalidate carries its descriptor, and our protos must be built against exactly that.
+ * Prints buf/validate/validate.proto into a folder. No npm package carries the file, but @bufbuild/protovalidate carries
+ * its descriptor, and our protos must be built against exactly that.
  */
-function main(): void {
+export function printValidateProto(folder: string): void {
   const { proto } = validateFile;
   const name = proto.name.endsWith(".proto") ? proto.name : `${proto.name}.proto`;
-  const path = join(process.argv[2] ?? "gen/proto", name);
-  const lines = fileLines(proto);
+  const path = join(folder, name);
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, `${lines.join("\n")}\n`);
-  console.log(`${path}: ${lines.length} lines`);
+  writeFileSync(path, `${fileLines(proto).join("\n")}\n`);
 }
 
 function fileLines(proto: FileDescriptorProto): string[] {
@@ -110,4 +108,4 @@ function labelOf({ label, proto3Optional }: FieldDescriptorProto): string {
 
 const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
 
-main();
+if (import.meta.main) printValidateProto(process.argv[2] ?? "gen/proto");

@@ -1,6 +1,5 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { LockMode } from "@mikro-orm/core";
 import * as pb from "../../../gen/ts/holdfast/secrets/v1/secret_service_pb.ts";
 import { millis } from "../db/columns.ts";
 import { run } from "../db/database.ts";
@@ -10,13 +9,13 @@ import type { Seal } from "../seal/seal.ts";
 import { type Call, callOf } from "../wire/call.ts";
 import { mentions } from "../wire/update-mask.ts";
 import { expireKey } from "./expiry.ts";
-import { type ChangeType, Secret } from "./secret.ts";
+import { authorizeInProject, findActive, findInAnyState, findProject, recordExpiry } from "./find-secret.ts";
+import type { ChangeType, Secret } from "./secret.ts";
 import { isExpired, listItem, record, type SecretFields, selectListFields } from "./secret-record.ts";
-import { keyEnvironmentOf, storeSecret, valuePlace } from "./store-secret.ts";
+import { keyOfCopy, storeSecret, valuePlace } from "./store-secret.ts";
 import type { ValueReader } from "./value-reader.ts";
 
 const mostMetadataBytes = 16 * 1024;
-const longestKey = 255;
 
 interface VersionRow {
   readonly version: number;
@@ -265,44 +264,6 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
   }
 }
 
-/** Locked in a call that changes something, so that writers of one secret take turns. */
-async function findInAnyState(call: Call, id: string): Promise<Secret> {
-  const options = call.policy?.readOnly ? {} : { lockMode: LockMode.PESSIMISTIC_WRITE };
-  const secret = await call.em.findOne(Secret, { id }, options);
-  if (secret === null) throw notFound("secret");
-  call.about({ id: secret.id, name: secret.key, projectId: secret.projectId });
-  call.authorizeIn(secret.projectId);
-  return secret;
-}
-
-/** For a secret whose life is over, and the sweep not yet come by. */
-const recordExpiry = (call: Call, { id, key, projectId }: Secret) =>
-  call.alsoRecord("secret.expire", { id, name: key, projectId }, true);
-
-async function findActive(call: Call, id: string): Promise<Secret> {
-  const secret = await findInAnyState(call, id);
-  if (secret.lifecycle !== "active") throw notFound("secret");
-  return secret;
-}
-
-/** Held in a call that changes something: a project does not go, nor change its key_scope, under a secret in the making. */
-/** Looks the project up only for a caller who may not: whether it is not there or not theirs are different answers. */
-async function authorizeInProject(call: Call, id: string): Promise<void> {
-  if (!call.mayDeclared(id)) await findProject(call, id, "project_id");
-  call.authorizeIn(id);
-}
-
-async function findProject(call: Call, id: string, field: string): Promise<{ id: string; keyScope: string }> {
-  const hold = call.policy?.readOnly ? "" : " for key share";
-  const [project] = await call.query<{ id: string; keyScope: string }>(
-    `select id, key_scope as "keyScope" from project where id = $1 and organization_id = $2${hold}`,
-    [id, call.caller.organizationId],
-  );
-  if (project === undefined) throw referenceNotFound(field, "project");
-  call.about({ projectId: project.id });
-  return project;
-}
-
 function expectVersion(secret: Secret, expected: number | undefined): void {
   if (expected === undefined || expected === secret.version) return;
   const message = `the current version is ${secret.version}`;
@@ -314,17 +275,6 @@ function isKnown(call: Call, version: number): boolean {
   const header = call.source.door === "rest" ? call.source.header("if-none-match") : undefined;
   if (header === undefined) return false;
   return header.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === `"${version}"`);
-}
-
-/** A copy beside its source cannot have the same key: its environment tells the two apart (G-2.16). */
-function keyOfCopy(source: Secret, project: { id: string; keyScope: string }, environment: string | null): string {
-  const holdsItsKey =
-    project.id === source.projectId && keyEnvironmentOf(project.keyScope, environment) === source.keyEnvironment;
-  if (!holdsItsKey || project.keyScope === "environment" || environment === null) return source.key;
-  const key = `${source.key}_${environment.toUpperCase().replaceAll(/[^A-Z0-9]/gu, "_")}`;
-  if ([...key].length > longestKey)
-    throw invalidField("key", `is needed: ${source.key}_… would be longer than ${longestKey} characters`);
-  return key;
 }
 
 const versionAnswer = (row: VersionRow) => ({

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
   type DescriptorProto,
@@ -24,7 +24,10 @@ export function printValidateProto(folder: string): void {
   const name = proto.name.endsWith(".proto") ? proto.name : `${proto.name}.proto`;
   const path = join(folder, name);
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, `${fileLines(proto).join("\n")}\n`);
+  // Whole or not at all: another process may be building the protos.
+  const unfinished = `${path}.${process.pid}`;
+  writeFileSync(unfinished, `${fileLines(proto).join("\n")}\n`);
+  renameSync(unfinished, path);
 }
 
 function fileLines(proto: FileDescriptorProto): string[] {

@@ -151,7 +151,6 @@ async function apiListener(
   });
   const services: Service[] = [{ descriptor: healthDescriptor, implementation: health }, ...auth.services];
   for (const context of contexts) services.push(...((await context.services?.(core)) ?? []));
-  const { authenticate } = auth;
   const licenseEnd = config.LICENSE_EXPIRES_AT === undefined ? undefined : new Date(config.LICENSE_EXPIRES_AT);
   const features = new Set(config.KEYTAB_ENABLED ? ["keytabs"] : []);
   // Once admitted, that is identified and counted: the outermost first; this is the order of the answers (G-0.10).
@@ -167,11 +166,9 @@ async function apiListener(
   const shutdown = new AbortController();
   const handler = doors({
     services,
-    admit: admitting(authenticate, limits),
+    admit: admitting(auth.authenticate, limits),
     chain,
     newCall,
-    authenticate,
-    limits,
     documents,
     isHealthy: async () => overall(await components.check()) === "healthy",
     shutdown: shutdown.signal,

@@ -24,6 +24,25 @@ export interface AuditEvent {
   readonly details: Record<string, unknown>;
 }
 
+/** What the service did by itself, in no call of anybody. */
+export function systemEvent(
+  event: Pick<AuditEvent, "organizationId" | "action" | "resourceType" | "resourceId" | "resourceName"> &
+    Partial<AuditEvent>,
+): AuditEvent {
+  const nobody = { actorType: "system", actorId: null, actorName: null } as const;
+  const noCall = { requestId: null, sourceIp: null, userAgent: null };
+  return {
+    occurredAt: new Date(),
+    outcome: "success",
+    ...nobody,
+    ...noCall,
+    projectId: null,
+    reason: null,
+    details: {},
+    ...event,
+  };
+}
+
 const columnTypes = [
   ["id", "uuid"],
   ["organization_id", "uuid"],

@@ -1,5 +1,5 @@
 import type { KeyObject } from "node:crypto";
-import { type AuditEvent, record } from "../audit/audit-writer.ts";
+import { type AuditEvent, record, systemEvent } from "../audit/audit-writer.ts";
 import type { Config } from "../config.ts";
 import type { Core } from "../context.ts";
 import { type EntityManager, run } from "../db/database.ts";
@@ -47,21 +47,12 @@ async function createProject(em: EntityManager, organizationId: string, config: 
   return project?.id as string;
 }
 
-const eventOf = (organizationId: string): AuditEvent => ({
-  organizationId,
-  occurredAt: new Date(),
-  action: "organization.create",
-  outcome: "success",
-  actorType: "system",
-  actorId: null,
-  actorName: null,
-  resourceType: "organization",
-  resourceId: organizationId,
-  resourceName: "default",
-  projectId: null,
-  reason: "first start on an empty database",
-  requestId: null,
-  sourceIp: null,
-  userAgent: null,
-  details: {},
-});
+const eventOf = (organizationId: string): AuditEvent =>
+  systemEvent({
+    organizationId,
+    action: "organization.create",
+    resourceType: "organization",
+    resourceId: organizationId,
+    resourceName: "default",
+    reason: "first start on an empty database",
+  });

@@ -1,8 +1,9 @@
-import { type AuditEvent, record } from "../audit/audit-writer.ts";
+import { type AuditEvent, record, systemEvent } from "../audit/audit-writer.ts";
 import { type Database, type EntityManager, run } from "../db/database.ts";
 import { asSystem, type Job } from "../jobs.ts";
 import type { Logger } from "../logging.ts";
 import type { Call } from "../wire/call.ts";
+import type { Secret } from "./secret.ts";
 
 interface Expired {
   readonly id: string;
@@ -24,7 +25,12 @@ export async function expireKey(call: Call, projectId: string, keyEnvironment: s
      ${returning}`,
     [projectId, keyEnvironment, key],
   );
-  for (const each of expired) call.alsoRecord("secret.expire", { id: each.id, name: each.key, projectId }, true);
+  for (const { id } of expired) recordExpiry(call, { id, key, projectId });
+}
+
+/** For a secret whose life is over, and the sweep not yet come by. */
+export function recordExpiry(call: Call, { id, key, projectId }: Pick<Secret, "id" | "key" | "projectId">): void {
+  call.alsoRecord("secret.expire", { id, name: key, projectId }, true);
 }
 
 /** Writes down, within a minute, what readers see from the instant a secret's life is over (gaps 2.8). */
@@ -53,21 +59,13 @@ async function sweep(em: EntityManager): Promise<number> {
   return expired.length;
 }
 
-const eventOf = (secret: Expired): AuditEvent => ({
-  organizationId: secret.organization_id,
-  occurredAt: new Date(),
-  action: "secret.expire",
-  outcome: "success",
-  actorType: "system",
-  actorId: null,
-  actorName: null,
-  resourceType: "secret",
-  resourceId: secret.id,
-  resourceName: secret.key,
-  projectId: secret.project_id,
-  reason: null,
-  requestId: null,
-  sourceIp: null,
-  userAgent: null,
-  details: { expired_at: new Date(secret.expires_at).toISOString() },
-});
+const eventOf = (secret: Expired): AuditEvent =>
+  systemEvent({
+    organizationId: secret.organization_id,
+    action: "secret.expire",
+    resourceType: "secret",
+    resourceId: secret.id,
+    resourceName: secret.key,
+    projectId: secret.project_id,
+    details: { expired_at: new Date(secret.expires_at).toISOString() },
+  });

@@ -13,10 +13,6 @@ export async function findInAnyState(call: Call, id: string): Promise<Secret> {
   return secret;
 }
 
-/** For a secret whose life is over, and the sweep not yet come by. */
-export const recordExpiry = (call: Call, { id, key, projectId }: Secret) =>
-  call.alsoRecord("secret.expire", { id, name: key, projectId }, true);
-
 /** A secret in any other state is not reachable through normal queries. */
 export async function findActive(call: Call, id: string): Promise<Secret> {
   const secret = await findInAnyState(call, id);

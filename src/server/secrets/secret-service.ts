@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import * as pb from "../../../gen/ts/holdfast/secrets/v1/secret_service_pb.ts";
@@ -8,8 +9,8 @@ import { conflict, duplicate, invalidField, notFound, referenceNotFound, violate
 import type { Seal } from "../seal/seal.ts";
 import { type Call, callOf } from "../wire/call.ts";
 import { mentions } from "../wire/update-mask.ts";
-import { expireKey } from "./expiry.ts";
-import { authorizeInProject, findActive, findInAnyState, findProject, recordExpiry } from "./find-secret.ts";
+import { expireKey, recordExpiry } from "./expiry.ts";
+import { authorizeInProject, findActive, findInAnyState, findProject } from "./find-secret.ts";
 import type { ChangeType, Secret } from "./secret.ts";
 import { isExpired, listItem, record, type SecretFields, selectListFields } from "./secret-record.ts";
 import { keyOfCopy, storeSecret, valuePlace } from "./store-secret.ts";
@@ -124,7 +125,8 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     const intervalDays = mentioned("rotation.interval_days") ? rotation?.intervalDays : undefined;
     if (enabled !== undefined || intervalDays !== undefined) secret.setRotation(now, enabled, intervalDays);
     if (value !== undefined && mentioned("value")) {
-      await this.#addVersion(call, secret, Buffer.from(value), "manual_update", request.changeReason);
+      const key = await this.#keyOf(call, secret);
+      await this.#addVersion(call, secret, key, Buffer.from(value), "manual_update", request.changeReason);
     }
     return record(secret);
   }
@@ -152,8 +154,9 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     call.about({ reason: request.changeReason });
     expectVersion(secret, request.expectedVersion);
     const target = request.version ?? 0;
-    const value = await this.#valueOf(call, secret, target);
-    await this.#addVersion(call, secret, value, "rollback", request.changeReason, target);
+    const key = await this.#keyOf(call, secret);
+    const value = await this.#valueOf(call, secret, key, target);
+    await this.#addVersion(call, secret, key, value, "rollback", request.changeReason, target);
     return { ...record(secret), rolledBackTo: target };
   }
 
@@ -164,7 +167,7 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     const project = await findProject(call, request.targetProjectId ?? source.projectId, "target_project_id");
     call.authorizeIn(project.id, call.targetPermission);
     const version = request.version ?? source.version;
-    const value = await this.#valueOf(call, source, version);
+    const value = await this.#valueOf(call, source, await this.#keyOf(call, source), version);
     const environment = (request.targetEnvironment ?? source.environment) || null;
     const key = request.key ?? keyOfCopy(source, project, environment);
     const copy = await storeSecret(call, this.#seal, {
@@ -203,9 +206,8 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
   async restoreSecret({ id, ttlHours }: pb.RestoreSecretRequest, context: HandlerContext) {
     const call = callOf(context);
     const secret = await findInAnyState(call, id);
-    const { projectId, keyEnvironment, key, expired, status } = secret;
-    if (expired && status !== "deleted") recordExpiry(call, secret);
-    else await expireKey(call, projectId, keyEnvironment, key);
+    if (secret.awaitsSweep) recordExpiry(call, secret);
+    else await expireKey(call, secret.projectId, secret.keyEnvironment, secret.key);
     secret.restore(call.now, ttlHours);
     await call.em.flush().catch((error: unknown) => {
       throw violates(error, "secret_project_id_key_key") ? duplicate("key", "already exists in this project") : error;
@@ -216,7 +218,7 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
   async deleteSecretPermanently({ id }: pb.DeleteSecretPermanentlyRequest, context: HandlerContext) {
     const call = callOf(context);
     const secret = await findInAnyState(call, id);
-    if (secret.expired && secret.status !== "deleted") recordExpiry(call, secret);
+    if (secret.awaitsSweep) recordExpiry(call, secret);
     await run(call.em, "delete from data_key where record_id = $1", [id]);
     call.em.remove(secret);
     return {};
@@ -226,13 +228,13 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
   async #addVersion(
     call: Call,
     secret: Secret,
+    key: KeyObject,
     value: Buffer,
     changeType: ChangeType,
     reason: string,
     source?: number,
   ) {
     const version = secret.addVersion(call.now);
-    const key = await this.#keyOf(call, secret);
     const sealed = this.#seal.seal(key, valuePlace(secret.organizationId, secret.id, version), value);
     await run(
       call.em,
@@ -244,17 +246,13 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     call.about({ details: { version } });
   }
 
-  async #valueOf(call: Call, secret: Secret, version: number): Promise<Buffer> {
+  async #valueOf(call: Call, secret: Secret, key: KeyObject, version: number): Promise<Buffer> {
     const [row] = await call.query<{ sealed: Buffer }>(
       "select sealed from secret_version where secret_id = $1 and version = $2",
       [secret.id, version],
     );
     if (row === undefined) throw referenceNotFound("version", "version");
-    return this.#seal.open(
-      await this.#keyOf(call, secret),
-      valuePlace(secret.organizationId, secret.id, version),
-      row.sealed,
-    );
+    return this.#seal.open(key, valuePlace(secret.organizationId, secret.id, version), row.sealed);
   }
 
   async #keyOf(call: Call, { organizationId, id }: Secret) {

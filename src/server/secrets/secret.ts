@@ -9,8 +9,8 @@ export type ChangeType = "initial" | "manual_update" | "rotation" | "rollback";
 /** Days between rotations when they are enabled without saying how many (G-2.13). */
 export const defaultIntervalDays = 30;
 
-const dayMs = 86_400_000;
-const hourMs = 3_600_000;
+export const dayMs = 86_400_000;
+export const hourMs = 3_600_000;
 
 const SecretTable = defineEntity({
   name: "Secret",
@@ -69,6 +69,11 @@ export class Secret extends SecretTable.class {
   /** From the instant its life is over a secret is as good as deleted, whether the sweep has come by or not (gaps 2.8). */
   get lifecycle(): "active" | "archived" | "deleted" {
     return this.expired ? "deleted" : this.status;
+  }
+
+  /** Its life is over, and nobody has written that down yet. */
+  get awaitsSweep(): boolean {
+    return this.expired === true && this.status !== "deleted";
   }
 
   archive(now: Date): void {

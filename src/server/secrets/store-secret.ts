@@ -4,11 +4,9 @@ import { duplicate, invalidField, referenceNotFound } from "../errors.ts";
 import type { Place, Seal } from "../seal/seal.ts";
 import type { Call } from "../wire/call.ts";
 import { expireKey } from "./expiry.ts";
-import { defaultIntervalDays, type Secret } from "./secret.ts";
+import { dayMs, defaultIntervalDays, hourMs, type Secret } from "./secret.ts";
 import type { SecretFields } from "./secret-record.ts";
 
-const dayMs = 86_400_000;
-const hourMs = 3_600_000;
 const longestKey = 255;
 
 /** A secret to be, with its first value. */
@@ -97,19 +95,14 @@ export async function storeSecret(call: Call, seal: Seal, draft: SecretDraft): P
   return fields;
 }
 
-/** Under key_scope "environment" a key is unique within its environment (G-2.7). */
-const keyEnvironmentOf = (keyScope: string, environment: string | null) =>
-  keyScope === "environment" ? (environment ?? "") : "";
-
 /** A copy beside its source cannot have the same key: its environment tells the two apart (G-2.16). */
 export function keyOfCopy(
   source: Secret,
   project: { id: string; keyScope: string },
   environment: string | null,
 ): string {
-  const holdsItsKey =
-    project.id === source.projectId && keyEnvironmentOf(project.keyScope, environment) === source.keyEnvironment;
-  if (!holdsItsKey || project.keyScope === "environment" || environment === null) return source.key;
+  const isBeside = project.id === source.projectId && project.keyScope === "project";
+  if (!isBeside || environment === null) return source.key;
   const key = `${source.key}_${environment.toUpperCase().replaceAll(/[^A-Z0-9]/gu, "_")}`;
   if ([...key].length > longestKey)
     throw invalidField("key", `is needed: ${source.key}_… would be longer than ${longestKey} characters`);

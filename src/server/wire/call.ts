@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { AuditEvent } from "../audit/audit-writer.ts";
-import { type Database, type EntityManager, type Queries, run } from "../db/database.ts";
+import { type Database, type EntityManager, inTransaction, type Queries, run } from "../db/database.ts";
 import { authRequired, permissionDenied, type Refusal } from "../errors.ts";
 import type { Identity } from "./identity.ts";
 import type { MethodPolicy } from "./policy.ts";
@@ -72,9 +72,12 @@ export class Call implements Queries {
     return this.#em;
   }
 
-  beginTransaction(): Promise<void> {
+  /** Runs `work` in one transaction, and the listeners of `afterCommit` when it has committed. */
+  async inTransaction<T>(work: () => Promise<T>): Promise<T> {
     this.#inTransaction = true;
-    return this.em.begin();
+    const result = await inTransaction(this.em, work);
+    for (const listener of this.#afterCommit) listener();
+    return result;
   }
 
   query<Row>(text: string, values: readonly unknown[]): Promise<Row[]> {
@@ -84,10 +87,6 @@ export class Call implements Queries {
   /** Runs after the commit, and not at all when there is none. */
   afterCommit(listener: () => void): void {
     this.#afterCommit.push(listener);
-  }
-
-  committed(): void {
-    for (const listener of this.#afterCommit) listener();
   }
 
   /** Whether the caller holds `permission` at the organization or in that project. */
@@ -193,6 +192,10 @@ export function callOf(context: Pick<HandlerContext, "values">): Call {
 }
 
 const usableRequestId = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** The call behind a request on its way through the chain. */
+export const callIn = ({ contextValues }: { readonly contextValues: HandlerContext["values"] }): Call =>
+  callOf({ values: contextValues });
 
 /** The caller's X-Request-Id when it is usable (G-0.12), otherwise a new one. */
 export function requestIdFrom(header: string | undefined): string {

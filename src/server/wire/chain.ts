@@ -15,21 +15,15 @@ import {
   toRefusal,
 } from "../errors.ts";
 import { type Logger, redact } from "../logging.ts";
-import { type Call, callKey } from "./call.ts";
+import { type Call, callIn } from "./call.ts";
 import { addressKey } from "./client-address.ts";
 import type { Authenticate } from "./identity.ts";
 import type { MethodPolicy } from "./policy.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { checkTexts } from "./texts.ts";
 
-const callIn = (request: { contextValues: { get(key: typeof callKey): Call | undefined } }): Call => {
-  const call = request.contextValues.get(callKey);
-  if (call === undefined) throw new Error("a request came past the doors");
-  return call;
-};
-
 /** Finds out who calls; refuses nobody, so that a bad token is counted before it is refused. */
-export async function identify(call: Call, authenticate: Authenticate): Promise<void> {
+async function identify(call: Call, authenticate: Authenticate): Promise<void> {
   const authorization = call.source.header("authorization");
   if (authorization === undefined) return;
   const [, scheme = "", token = ""] = /^(\S*)\s*(.*)$/.exec(authorization.trim()) ?? [];
@@ -46,7 +40,7 @@ export async function identify(call: Call, authenticate: Authenticate): Promise<
 }
 
 /** Counts the request and says where the caller stands; throws RATE_LIMITED past the limit (gaps section 11). */
-export async function limit(call: Call, rateClass: RateClass, limits: RateLimits): Promise<void> {
+async function limit(call: Call, rateClass: RateClass, limits: RateLimits): Promise<void> {
   const { identity } = call;
   const byAddress = rateClass === RateClass.AUTH || identity === undefined;
   const key = byAddress ? addressKey(call.source.address) : identity.id;
@@ -63,10 +57,13 @@ export async function limit(call: Call, rateClass: RateClass, limits: RateLimits
   }
 }
 
+/** Finds out who calls, and counts the call against the limit of its class; throws RATE_LIMITED. */
+export type Admit = (call: Call) => Promise<void>;
+
 /** The first links of the chain: who calls, and how often. */
 export const admitting =
-  (authenticate: Authenticate, limits: RateLimits) =>
-  async (call: Call): Promise<void> => {
+  (authenticate: Authenticate, limits: RateLimits): Admit =>
+  async (call) => {
     await identify(call, authenticate);
     await limit(call, call.policy?.rate ?? RateClass.API, limits);
   };

@@ -2,12 +2,9 @@ import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { RateClass } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
 import { Refusal, toRefusal } from "../errors.ts";
 import type { Call } from "./call.ts";
-import { identify, limit } from "./chain.ts";
-import type { Authenticate } from "./identity.ts";
-import type { RateLimits } from "./rate-limits.ts";
+import type { Admit } from "./chain.ts";
 import { type HttpRequest, type HttpResponse, sendRefusal } from "./rest.ts";
 
 const require = createRequire(import.meta.url);
@@ -57,8 +54,7 @@ interface Document {
 /** What the documents need of the server that shows them. */
 interface Door {
   readonly newCall: (request: HttpRequest) => Call;
-  readonly authenticate: Authenticate;
-  readonly limits: RateLimits;
+  readonly admit: Admit;
 }
 
 /** Serves the OpenAPI document and its reader page. */
@@ -101,8 +97,7 @@ export class Documents {
 async function admit(call: Call, request: HttpRequest, path: string, door: Door): Promise<void> {
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (path === openApiPath) {
-    await identify(call, door.authenticate);
-    const counted = limit(call, RateClass.API, door.limits);
+    const counted = door.admit(call);
     // A wrong method is answered as such whatever the count says (G-0.10).
     await (isRead ? counted : counted.catch(() => {}));
   }

@@ -12,20 +12,18 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { ServerReflection } from "../../../gen/ts/grpc/reflection/v1/reflection_pb.ts";
 import { Health } from "../../../gen/ts/health/v1/health_pb.ts";
 import { invalidField, Refusal, toRefusal } from "../errors.ts";
-import { type Call, callKey, callOf } from "./call.ts";
-import { requireIdentity } from "./chain.ts";
+import { type Call, callIn, callKey, callOf } from "./call.ts";
+import { type Admit, requireIdentity } from "./chain.ts";
 import type { Documents } from "./documents.ts";
 import { grpcHealth } from "./grpc-health.ts";
-import type { Authenticate } from "./identity.ts";
 import type { Handler } from "./listener.ts";
 import { rpcBodyLimits } from "./message-bytes.ts";
 import { checkPolicies, policyOf } from "./policy.ts";
-import type { RateLimits } from "./rate-limits.ts";
 import { reflection } from "./reflection.ts";
 import { type HttpRequest, RestDoor, sendRefusal } from "./rest.ts";
 import { type UnaryCall, unaryCalls } from "./unary-calls.ts";
 import { longestTimeoutMs, sendGrpcRefusal, unaryGrpc } from "./unary-grpc.ts";
-import { unaryWeb } from "./unary-web.ts";
+import { refuseNoCall, unaryWeb } from "./unary-web.ts";
 
 /** A service of the contract and the object that implements it. */
 export interface Service {
@@ -33,18 +31,14 @@ export interface Service {
   readonly implementation: object;
 }
 
-type Admit = (call: Call) => Promise<void>;
 type Adapter = ReturnType<typeof connectNodeAdapter>;
 
 interface DoorOptions {
   readonly services: readonly Service[];
-  /** Finds out who calls, and counts the call; throws RATE_LIMITED. */
   readonly admit: Admit;
   /** What follows once a call is admitted, the outermost first. */
   readonly chain: readonly Interceptor[];
   readonly newCall: (request: HttpRequest) => Call;
-  readonly authenticate: Authenticate;
-  readonly limits: RateLimits;
   readonly isHealthy: () => Promise<boolean>;
   /** The paths that are not in the contract. */
   readonly documents: Documents;
@@ -57,10 +51,10 @@ export function doors(options: DoorOptions): Handler {
   const calls = new Map<DescMethodUnary, UnaryCall>();
   for (const { descriptor, implementation } of services) {
     checkPolicies(descriptor);
-    const links = [admitting(admit), ...chain];
+    const links = [entrance(admit), ...chain];
     for (const [method, call] of unaryCalls(descriptor, implementation, links)) calls.set(method, call);
   }
-  const rest = new RestDoor({ calls, newCall, authenticate: options.authenticate, limits: options.limits });
+  const rest = new RestDoor({ calls, newCall, admit });
   const listed = [...services.map(({ descriptor }) => descriptor), Health, ServerReflection];
   const names = listed.map(({ typeName }) => typeName);
   const health = grpcHealth(names, options.isHealthy);
@@ -142,19 +136,13 @@ function streaming(adapter: Adapter, newCall: DoorOptions["newCall"]): Handler {
       adapter(request, response);
       return;
     }
-    const call = newCall(request);
-    if (request.method === "POST") {
-      sendRefusal(call, request, response, invalidField("header.Content-Type", "must be of gRPC, gRPC-Web or Connect"));
-    } else {
-      call.headers["allow"] = "POST";
-      sendRefusal(call, request, response, new Refusal("METHOD_NOT_ALLOWED", "a call is a POST"));
-    }
+    refuseNoCall(newCall(request), request, response, "of gRPC, gRPC-Web or Connect");
   };
 }
 
 /** What the chain does for our own services: a message that could not be read is refused. */
 const reading: Interceptor = (next) => async (request) => {
-  const { unreadableBecause } = callOf({ values: request.contextValues });
+  const { unreadableBecause } = callIn(request);
   if (unreadableBecause !== undefined) throw unreadableBecause;
   return next(request);
 };
@@ -163,11 +151,12 @@ function addTo(router: ConnectRouter, { descriptor, implementation }: Service): 
   router.service(descriptor, implementation);
 }
 
-const admitting =
+/** The first link, for doors that read nothing of a message before it. */
+const entrance =
   (admit: Admit): Interceptor =>
   (next) =>
   async (request) => {
-    await admit(callOf({ values: request.contextValues }));
+    await admit(callIn(request));
     return next(request);
   };
 
@@ -185,7 +174,7 @@ async function admitBeforeReading(admit: Admit, context: HandlerContext): Promis
 
 /** For streams: puts the call's headers on answers and errors alike. */
 const describing: Interceptor = (next) => async (request) => {
-  const call = callOf({ values: request.contextValues });
+  const call = callIn(request);
   try {
     const answer = await next(request);
     for (const [name, value] of Object.entries(call.headers)) answer.header.set(name, value);

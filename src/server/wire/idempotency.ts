@@ -5,7 +5,7 @@ import { type Database, run } from "../db/database.ts";
 import { conflict, invalidField } from "../errors.ts";
 import type { Job } from "../jobs.ts";
 import { decrypt, encrypt } from "../seal/cipher.ts";
-import { type Call, callKey } from "./call.ts";
+import { type Call, callIn } from "./call.ts";
 import { bindingsOf } from "./http-rule.ts";
 import { messageOf } from "./unary-calls.ts";
 
@@ -26,7 +26,7 @@ interface Stored {
  */
 export function replaying(key: KeyObject): Interceptor {
   return (next) => (request) => {
-    const call = request.contextValues.get(callKey) as Call;
+    const call = callIn(request);
     const given = call.source.header("idempotency-key");
     if (given === undefined || request.stream || call.identity === undefined || !isPost(request.method))
       return next(request);

@@ -3,15 +3,12 @@ import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
 import createRouter from "find-my-way";
 import type { HttpBody } from "../../../gen/ts/google/api/httpbody_pb.ts";
-import { RateClass } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
 import { notFound, Refusal, toRefusal } from "../errors.ts";
 import { type BodyLimits, readBody } from "./body.ts";
 import type { Call } from "./call.ts";
-import { identify, limit } from "./chain.ts";
+import type { Admit } from "./chain.ts";
 import { type Binding, bindingsOf } from "./http-rule.ts";
-import type { Authenticate } from "./identity.ts";
 import { policyOf } from "./policy.ts";
-import type { RateLimits } from "./rate-limits.ts";
 import { renderJson } from "./rest-json.ts";
 import { readMessage } from "./rest-request.ts";
 import type { Answer, UnaryCall } from "./unary-calls.ts";
@@ -34,8 +31,7 @@ const securityHeaders = {
 interface RestOptions {
   readonly calls: ReadonlyMap<DescMethodUnary, UnaryCall>;
   readonly newCall: (request: HttpRequest) => Call;
-  readonly authenticate: Authenticate;
-  readonly limits: RateLimits;
+  readonly admit: Admit;
 }
 
 /** JSON over HTTP at the paths that the protos declare: one more protocol in front of the same methods. */
@@ -98,12 +94,10 @@ export class RestDoor {
   /** Unknown paths and methods are counted, and are answered as unknown whatever the count says (G-0.10). */
   async #notServed(call: Call, path: string): Promise<Refusal> {
     const routes = verbs.flatMap((verb) => this.#router.find(verb, path) ?? []);
-    const rateClass = routes.length > 0 ? rateClassOf(routes[0]?.store) : classOfUnknown(path);
-    if (rateClass !== undefined) {
-      await identify(call, this.#options.authenticate);
-      await limit(call, rateClass, this.#options.limits).catch(() => {});
-    }
-    if (routes.length === 0) return notFound("path");
+    const [first] = routes;
+    if (first !== undefined) call.policy = policyOf((first.store as Route).binding.method);
+    if (first !== undefined || isOfApi(path)) await this.#options.admit(call).catch(() => {});
+    if (first === undefined) return notFound("path");
     const allowed: string[] = routes.map(({ store }) => (store as Route).binding.verb);
     if (allowed.includes("GET")) allowed.push("HEAD");
     call.headers["allow"] = allowed.join(", ");
@@ -116,11 +110,8 @@ interface Route {
   readonly run: UnaryCall;
 }
 
-const rateClassOf = (store: unknown) => policyOf((store as Route).binding.method).rate;
-
-/** The class of a path that names nothing (gaps section 11): health's is not limited, nor is what is outside the API. */
-const classOfUnknown = (path: string) =>
-  path.startsWith("/api/") && !/^\/api\/v1\/health(\/|$)/.test(path) ? RateClass.API : undefined;
+/** Whether a path that names nothing counts (gaps section 11): health's do not, nor does what is outside the API. */
+const isOfApi = (path: string) => path.startsWith("/api/") && !/^\/api\/v1\/health(\/|$)/.test(path);
 
 /** What is left of a body that was not read must not be taken for the next request. */
 function closeAfterwards(call: Call, request: HttpRequest): void {

@@ -54,18 +54,24 @@ export function unaryWeb(newCall: (request: HttpRequest) => Call) {
     const type = (request.headers["content-type"] ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
     const protocol = protocols.get(type);
     response.on("error", () => {});
-    if (request.method !== "POST") {
-      call.headers["allow"] = "POST";
-      sendRefusal(call, request, response, new Refusal("METHOD_NOT_ALLOWED", "a call is a POST"));
-    } else if (protocol === undefined) {
+    if (request.method !== "POST" || protocol === undefined) {
       const accepted = [...protocols.keys()].join(", ");
-      const fault = `must be one of ${accepted}, or application/grpc over HTTP/2`;
-      sendRefusal(call, request, response, invalidField("header.Content-Type", fault));
+      refuseNoCall(call, request, response, `one of ${accepted}, or application/grpc over HTTP/2`);
     } else {
       const exchange = { request, response, call, protocol };
       answer(exchange, method, run).catch((error: unknown) => refuse(exchange, toRefusal(error)));
     }
   };
+}
+
+/** Refuses, as an HTTP answer of ours, what is no call at all: another method than POST, or no known protocol. */
+export function refuseNoCall(call: Call, request: HttpRequest, response: HttpResponse, accepted: string): void {
+  if (request.method === "POST") {
+    sendRefusal(call, request, response, invalidField("header.Content-Type", `must be ${accepted}`));
+    return;
+  }
+  call.headers["allow"] = "POST";
+  sendRefusal(call, request, response, new Refusal("METHOD_NOT_ALLOWED", "a call is a POST"));
 }
 
 async function answer(exchange: Exchange, method: DescMethodUnary, run: UnaryCall): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { type AuditWriter, record } from "../audit/audit-writer.ts";
 import { Refusal } from "../errors.ts";
-import { type Call, callKey } from "./call.ts";
+import { type Call, callIn } from "./call.ts";
 
 /**
  * Runs the method. What it changes, its audit events and its jobs commit in one transaction; a method without side
@@ -10,7 +10,7 @@ import { type Call, callKey } from "./call.ts";
  */
 export function unitOfWork(audit: AuditWriter, licenseEnd?: Date): Interceptor {
   return (next) => async (request) => {
-    const call = request.contextValues.get(callKey) as Call;
+    const call = callIn(request);
     if (request.stream || call.policy === undefined) return next(request);
     if (call.policy.readOnly) {
       const answer = await next(request);
@@ -19,24 +19,17 @@ export function unitOfWork(audit: AuditWriter, licenseEnd?: Date): Interceptor {
       if (events.length > 0) await Promise.all(events.map((event) => audit.write(event)));
       return answer;
     }
-    await call.beginTransaction();
-    const { em } = call;
-    try {
+    return call.inTransaction(async () => {
       const answer = await next(request);
       requireDecision(call);
-      await em.flush();
-      const isLogin = call.policy.caller.case === "public";
+      await call.em.flush();
+      const isLogin = call.policy?.caller.case === "public";
       if (licenseEnd !== undefined && licenseEnd <= call.now && !isLogin) {
         throw new Refusal("LICENSE_EXPIRED", "the license has expired");
       }
-      await record(em, eventsOf(call));
-      await em.commit();
-      call.committed();
+      await record(call.em, eventsOf(call));
       return answer;
-    } catch (error) {
-      await em.rollback().catch(() => {});
-      throw error;
-    }
+    });
   };
 }
 

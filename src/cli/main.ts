@@ -1,20 +1,18 @@
-import { Command } from "commander";
-import { version } from "../version.ts";
+import { CommanderError } from "commander";
+import { exitCodes } from "./failure.ts";
+import { createProgram } from "./program.ts";
 
-const program = new Command("holdfast")
-  .description(
-    "Keeps secrets, Kerberos keytabs and certificates, and keeps the gateways that rotate them failing over safely.",
-  )
-  .version(version)
-  .showHelpAfterError("(run holdfast --help for what there is)");
+try {
+  await createProgram().parseAsync();
+} catch (error) {
+  process.exit(await statusOf(error));
+}
 
-program
-  .command("serve")
-  .description("run the server; settings come from variables named SERVICE_… (see docs/operations.md)")
-  .option("--only <parts>", "run only these parts in this process, separated by commas: api, jobs, ocsp")
-  .action(async ({ only }: { only?: string }) => {
-    const { serve } = await import("../server/main.ts");
-    await serve(only);
-  });
-
-await program.parseAsync();
+/** Tells why a command failed, unless that has been told, and answers the exit status. */
+async function statusOf(error: unknown): Promise<number> {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
+  const { explain } = await import("./explain.ts");
+  const { lines, exitCode } = explain(error);
+  process.stderr.write(`holdfast: ${lines.join("\n  ")}\n`);
+  return exitCode;
+}

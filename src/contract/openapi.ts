@@ -1,5 +1,5 @@
-import type { DescMethodUnary, DescService, FileRegistry } from "@bufbuild/protobuf";
-import { bindingsOf } from "../server/wire/http-rule.ts";
+import type { DescService, FileRegistry } from "@bufbuild/protobuf";
+import { bindingsOf, isRestMethod } from "../server/wire/http-rule.ts";
 import { commentOf } from "./comments.ts";
 import { headers, requestHeaders } from "./headers.ts";
 import { operationOf } from "./operations.ts";
@@ -17,9 +17,7 @@ export interface Package {
 /** Renders the OpenAPI 3.1 document of every method that has an HTTP rule; the registry must hold the comments. */
 export function openApiDocument(registry: FileRegistry, { version, description, license }: Package): Schema {
   const services = servicesOf(registry);
-  const bindings = services.flatMap(({ methods }) =>
-    methods.flatMap((method) => (method.methodKind === "unary" ? bindingsOf(method as DescMethodUnary) : [])),
-  );
+  const bindings = services.flatMap(({ methods }) => methods.filter(isRestMethod).flatMap(bindingsOf));
   const schemas = new Schemas(bindings.map(({ method }) => method.output));
   const refusals = new Refusals();
   const paths: Record<string, Record<string, Schema>> = {};

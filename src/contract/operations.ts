@@ -1,6 +1,6 @@
-import type { DescField, DescMethodUnary } from "@bufbuild/protobuf";
+import type { DescField } from "@bufbuild/protobuf";
 import { RateClass } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
-import type { Binding } from "../server/wire/http-rule.ts";
+import type { Binding, RestMethod } from "../server/wire/http-rule.ts";
 import { type MethodPolicy, policyOf } from "../server/wire/policy.ts";
 import { commentOf, firstSentence } from "./comments.ts";
 import { type HeaderName, type RequestHeaderName, referToHeaders } from "./headers.ts";
@@ -65,13 +65,11 @@ function requestHeadersOf({ verb, method }: Binding, policy: MethodPolicy): Sche
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-const expectsVersion = ({ input }: DescMethodUnary) => input.fields.some(({ name }) => name === "expected_version");
+const expectsVersion = ({ input }: RestMethod) => input.fields.some(({ name }) => name === "expected_version");
 
 /** Whether the answer's ETag is what another method of the service expects in If-Match (G-0.14). */
-function showsVersion({ output, parent }: DescMethodUnary, { readOnly }: MethodPolicy): boolean {
-  return (
-    readOnly && parent.methods.some((other) => other.output === output && expectsVersion(other as DescMethodUnary))
-  );
+function showsVersion({ output, parent }: RestMethod, { readOnly }: MethodPolicy): boolean {
+  return readOnly && parent.methods.some((other) => other.output === output && expectsVersion(other as RestMethod));
 }
 
 /** An omitted body is read as {}, so a body is required only where a field is. */
@@ -116,6 +114,9 @@ function successOf(binding: Binding, policy: MethodPolicy, schemas: Schemas, com
 
 function contentOf({ method, responseBody }: Binding, schemas: Schemas): Schema {
   const { output } = method;
+  // One item a line: JSON Schema has no word for that, so the schema is that of a line.
+  if (method.methodKind === "server_streaming")
+    return { "application/x-ndjson": { schema: schemas.refer(output, "answer") } };
   if (output.typeName === "google.api.HttpBody") return { "application/octet-stream": {} };
   const alone = output.fields.find(({ name }) => name === responseBody);
   const schema = alone === undefined ? schemas.refer(output, "answer") : schemas.field(alone, "answer");

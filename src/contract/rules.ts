@@ -37,6 +37,7 @@ const said: Readonly<Record<string, Readonly<Record<string, Say>>>> = {
     pattern: as("pattern"),
     in: as("enum"),
     uuid: () => ({ format: "uuid" }),
+    email: () => ({ format: "email" }),
   },
   bytes: { min_len: asNumber("x-min-bytes"), max_len: asNumber("x-max-bytes") },
   int32: ofNumbers,

@@ -7,6 +7,7 @@ import { makePrivateFolder } from "./private-folder.ts";
 import { startValkey, type ValkeyEngine } from "./valkey.ts";
 
 export { EngineError } from "./engine-error.ts";
+export { joinPostgres } from "./join-postgres.ts";
 export { type PostgresEngine, type PostgresOptions, startPostgres } from "./postgres.ts";
 export { startValkey, type ValkeyEngine, type ValkeyOptions } from "./valkey.ts";
 

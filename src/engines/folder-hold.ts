@@ -7,6 +7,9 @@ const BUSY = 5;
 // Two that try at the same moment see each other on the way to the lock; with no patience both would give up.
 const PATIENCE_MS = 100;
 
+/** Another process has the folder. */
+export class FolderInUse extends EngineError {}
+
 /** A folder that no other process uses until it is released. */
 export interface FolderHold {
   release(): void;
@@ -14,7 +17,7 @@ export interface FolderHold {
 
 /**
  * Holds `folder` for this process. The lock is SQLite's, so it is the kernel's: it ends with the process however that
- * ends, no reused pid can keep it, and it is seen from another container. Throws EngineError, naming the process, when
+ * ends, no reused pid can keep it, and it is seen from another container. Throws FolderInUse, naming the process, when
  * the folder is held.
  */
 export function holdFolder(folder: string): FolderHold {
@@ -29,7 +32,7 @@ export function holdFolder(folder: string): FolderHold {
     if (!(error instanceof Error && "errcode" in error && error.errcode === BUSY)) {
       throw new EngineError(`${folder} cannot be locked (${String(error)}); set SERVICE_DATA_DIR to another folder`);
     }
-    throw new EngineError(
+    throw new FolderInUse(
       `${folder} is already in use by ${holder(pidFile)}; stop it, or set SERVICE_DATA_DIR / SERVICE_DATABASE_URL`,
     );
   }

@@ -65,6 +65,11 @@ const Settings = z.object({
   REDIS_URL: redisNodes,
   MASTER_KEY: z.string().optional(),
   MASTER_KEY_FILE: z.string().optional(),
+  MASTER_KEY_KMS_KEY_ID: z.string().optional(),
+  MASTER_KEY_PREVIOUS: z.string().optional(),
+  MASTER_KEY_PREVIOUS_FILE: z.string().optional(),
+  MASTER_KEY_PREVIOUS_KMS_KEY_ID: z.string().optional(),
+  MASTER_KEY_KMS_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
   KEYTAB_ENABLED: truthy,
   PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional(),
   OCSP_URL: z.url({ protocol: /^https?$/ }).optional(),
@@ -79,6 +84,16 @@ const Settings = z.object({
   LICENSE_EXPIRES_AT: z.iso.datetime({ offset: true }).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
   DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(200).default(16),
+  BOOTSTRAP_ADMIN_USERNAME: z
+    .string()
+    .toLowerCase()
+    .regex(/^[a-z0-9._@+-]{1,255}$/, "must be 1 to 255 letters, digits or one of . _ @ + -")
+    .default("admin"),
+  BOOTSTRAP_ADMIN_PASSWORD: z.string().min(12, "must have at least 12 characters").max(1024).optional(),
+  BOOTSTRAP_API_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x2d\x2f-\x7e]{16,1024}$/, "must be at least 16 visible ASCII characters and no dot")
+    .optional(),
   BOOTSTRAP_CLIENT_ID: z.string().min(1).max(255).optional(),
   BOOTSTRAP_CLIENT_SECRET: z.string().min(16, "must have at least 16 characters").max(1024).optional(),
   BOOTSTRAP_PROJECT_ID: uuid.optional(),
@@ -107,10 +122,31 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   if ((config.TLS_CERT_FILE === undefined) !== (config.TLS_KEY_FILE === undefined)) {
     throw new ConfigError("SERVICE_TLS_CERT_FILE and SERVICE_TLS_KEY_FILE go together: set both, or neither");
   }
-  if (config.MASTER_KEY !== undefined && config.MASTER_KEY_FILE !== undefined) {
-    throw new ConfigError("SERVICE_MASTER_KEY and SERVICE_MASTER_KEY_FILE exclude each other: set one");
-  }
+  checkMasterKeys(config);
   return config;
+}
+
+/** One place each for the master key and for the one before; a previous one needs one that replaces it. */
+function checkMasterKeys(config: Config): void {
+  const current = onlyOne(config, ["MASTER_KEY", "MASTER_KEY_FILE", "MASTER_KEY_KMS_KEY_ID"]);
+  const previous = onlyOne(config, [
+    "MASTER_KEY_PREVIOUS",
+    "MASTER_KEY_PREVIOUS_FILE",
+    "MASTER_KEY_PREVIOUS_KMS_KEY_ID",
+  ]);
+  if (previous !== undefined && current === undefined) {
+    throw new ConfigError(
+      `SERVICE_${previous} goes with a master key that replaces it: set SERVICE_MASTER_KEY, _FILE or _KMS_KEY_ID too`,
+    );
+  }
+}
+
+function onlyOne(config: Config, names: readonly (keyof Config)[]): keyof Config | undefined {
+  const given = names.filter((name) => config[name] !== undefined);
+  if (given.length > 1) {
+    throw new ConfigError(`${given.map((name) => `SERVICE_${name}`).join(" and ")} exclude each other: set one`);
+  }
+  return given[0];
 }
 
 /** Reads a file that setting `name` points to. Throws a ConfigError that names the setting. */

@@ -1,4 +1,5 @@
 import type { EntitySchema } from "@mikro-orm/core";
+import type { Redis } from "ioredis";
 import type { AuditWriter } from "./audit/audit-writer.ts";
 import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
@@ -17,6 +18,8 @@ export interface Core {
   readonly audit: AuditWriter;
   readonly jobs: Jobs;
   readonly locks: Locks;
+  /** What all replicas may lose: counts, and logins that are under way. Its commands fail fast while it is away. */
+  readonly redis: Redis;
 }
 
 /** What the system health record counts, over the whole installation (G-17.4). */

@@ -85,7 +85,7 @@ export class Refusal extends ConnectError {
 }
 
 export const authRequired = () => new Refusal("AUTH_REQUIRED", "authentication is required");
-export const authExpired = () => new Refusal("AUTH_EXPIRED", "the token has expired");
+export const authExpired = (message = "the token has expired") => new Refusal("AUTH_EXPIRED", message);
 export const authInvalid = (message = "the token is invalid") => new Refusal("AUTH_INVALID", message);
 
 /** The message names the missing permission and, where one is concerned, the caller's own project. */

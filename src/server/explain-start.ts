@@ -1,10 +1,12 @@
 import { EngineError } from "../engines/engines.ts";
 import { ConfigError } from "./config.ts";
-import { isDatabaseAway } from "./errors.ts";
+import { isDatabaseAway, Refusal } from "./errors.ts";
 
 /** What kept the server from starting, as one line that says what to do; a fault of ours comes with its stack. */
 export function explainStart(error: unknown): string {
   if (error instanceof ConfigError || error instanceof EngineError) return error.message;
+  // The first organization is made as a call would make it.
+  if (error instanceof Refusal && error.cause instanceof ConfigError) return error.cause.message;
   const { code, message, port, syscall, stack } = error as NodeJS.ErrnoException & { port?: number };
   if (syscall === "listen") return explainListen(code, port) ?? message;
   if (code === "28P01" || code === "28000")

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CompiledQuery } from "kysely";
 import { PgBoss } from "pg-boss";
-import type { Database, EntityManager } from "./db/database.ts";
+import { type Database, type EntityManager, inTransaction } from "./db/database.ts";
 import { unavailable } from "./errors.ts";
 import type { Logger } from "./logging.ts";
 
@@ -120,5 +120,9 @@ export class Jobs {
 /** Runs a job's change as the system, in one transaction over all organizations. */
 export async function asSystem<T>(db: Database, work: (em: EntityManager) => Promise<T>): Promise<T> {
   const em = db.forkWithoutTenant();
-  return em.transactional(work);
+  return inTransaction(em, async () => {
+    const result = await work(em);
+    await em.flush();
+    return result;
+  });
 }

@@ -13,6 +13,12 @@ const secretNames = [
   "clientSecret",
   "access_token",
   "accessToken",
+  "password",
+  "token",
+  "enrollment_token",
+  "enrollmentToken",
+  "verifier",
+  "set-cookie",
 ];
 
 /** The server's log: JSON lines on standard output. What is secret is redacted by name here, and by `redact` in messages. */
@@ -45,6 +51,18 @@ function describeError(error: unknown): unknown {
     stack: frames.join("\n"),
     cause: error.cause === undefined ? undefined : describeError(error.cause),
   };
+}
+
+/** Whether a message holds a field marked debug_redact. */
+export function showsSecret(schema: DescMessage, message: Message): boolean {
+  return schema.fields.some((field) => {
+    if (!isFieldSet(message, field)) return false;
+    const found = (message as unknown as Record<string, unknown>)[field.localName];
+    if (field.proto.options?.debugRedact === true) return true;
+    if (field.fieldKind === "message") return showsSecret(field.message, found as Message);
+    if (field.fieldKind !== "list" || field.listKind !== "message") return false;
+    return (found as Message[]).some((item) => showsSecret(field.message, item));
+  });
 }
 
 /** A message as plain values for the log, with every field marked debug_redact replaced. */

@@ -47,6 +47,9 @@ export async function serve(only: string | undefined): Promise<void> {
         `the master key is in ${masterKey.generatedFile}; in production set SERVICE_MASTER_KEY and keep it elsewhere`,
       );
     }
+    if (masterKey.previous !== undefined) {
+      logger.warn(`${masterKey.previous.setting} is set; remove it when \`holdfast admin rewrap\` has finished`);
+    }
     server = await startServer({
       config,
       logger,
@@ -83,16 +86,23 @@ function announce(server: Server, config: Config, logger: Logger): void {
   if (bootstrapped !== undefined) process.stdout.write(welcome(url, bootstrapped));
 }
 
-/** Shown once, on the first start on an empty database; the secret is kept nowhere else. */
-function welcome(url: string, { clientId, clientSecret, secretWasGiven, projectId }: Bootstrapped): string {
+/** Shown once, on the first start on an empty database; the secrets are kept nowhere else. */
+function welcome(url: string, made: Bootstrapped): string {
+  const clientSecret = made.secretWasGiven ? "(SERVICE_BOOTSTRAP_CLIENT_SECRET)" : made.clientSecret;
+  const password = made.passwordWasGiven ? "(SERVICE_BOOTSTRAP_ADMIN_PASSWORD)" : made.password;
   return `
 Holdfast is ready at ${url} (API reader: ${url}/docs).
-This is the first start. The administrator's credentials are shown this once:
+This is the first start. The credentials of its two administrators are shown this once. For programs:
 
   export HOLDFAST_URL=${url}
-  export HOLDFAST_PROJECT_ID=${projectId}
-  export HOLDFAST_CLIENT_ID=${clientId}
-  export HOLDFAST_CLIENT_SECRET=${secretWasGiven ? "(SERVICE_BOOTSTRAP_CLIENT_SECRET)" : clientSecret}
+  export HOLDFAST_PROJECT_ID=${made.projectId}
+  export HOLDFAST_CLIENT_ID=${made.clientId}
+  export HOLDFAST_CLIENT_SECRET=${clientSecret}
+
+For people, with "holdfast login":
+
+  username  ${made.username}
+  password  ${password}
 
 `;
 }

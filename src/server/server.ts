@@ -4,9 +4,9 @@ import { HealthService as healthDescriptor } from "../../gen/ts/holdfast/health/
 import { RateClass } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
 import { type Responder, startResponder } from "../ocsp/responder.ts";
 import { version } from "../version.ts";
-import { AuditWriter } from "./audit/audit-writer.ts";
 import { audit } from "./audit/context.ts";
-import { authEntities, openAuth } from "./auth/auth.ts";
+import { openAuditWriter } from "./audit/open.ts";
+import { type Auth, authEntities, openAuth } from "./auth/auth.ts";
 import { type Bootstrapped, bootstrap } from "./auth/bootstrap.ts";
 import { type Config, readTlsFiles } from "./config.ts";
 import type { Context, Core } from "./context.ts";
@@ -29,7 +29,8 @@ import { purgeJob, replaying } from "./wire/idempotency.ts";
 import { IdempotencyRecord } from "./wire/idempotency-record.ts";
 import { cleartextListener, type Listener, tlsListener } from "./wire/listener.ts";
 import { RateLimits } from "./wire/rate-limits.ts";
-import type { HttpRequest } from "./wire/rest.ts";
+import type { HttpRequest } from "./wire/rest-answer.ts";
+import { isOwnOrigin } from "./wire/session-cookie.ts";
 import { unitOfWork } from "./wire/unit-of-work.ts";
 
 /** What the server is made of. A new context is one line here. */
@@ -87,31 +88,37 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { config, logger, databaseUrl, redisUrls, parts } = options;
   const db = await Database.open({ url: databaseUrl, poolSize: config.DATABASE_POOL_SIZE, entities, logger });
   await db.migrate();
-  const core: Core = {
-    config,
-    logger,
-    db,
-    seal: new Seal(db, options.masterKey.key),
-    audit: new AuditWriter(db),
-    jobs: new Jobs(databaseUrl, logger),
-    locks: new Locks(redisUrls),
-  };
-  const auth = await openAuth(core);
   const redis = new Redis(redisUrls[0] as string, redisOptions);
   redis.on("error", () => {});
   await redis
     .connect()
     .catch(() => logger.warn("Redis cannot be reached; limits are counted in memory until it is back"));
+  const seal = new Seal(db, options.masterKey);
+  const core: Core = {
+    config,
+    logger,
+    db,
+    seal,
+    audit: await openAuditWriter(db, seal, logger),
+    jobs: new Jobs(databaseUrl, logger),
+    locks: new Locks(redisUrls),
+    redis,
+  };
+  const auth = await openAuth(core);
 
   const responder = parts.has("ocsp")
     ? await startResponder(config.HOST, config.OCSP_PORT, () => responderState(db))
     : undefined;
   const components = new Components(db, redis, () => config.OCSP_URL ?? urlOf(responder, config));
-  const listener = parts.has("api") ? await apiListener(core, auth, redis, components) : undefined;
+  const listener = parts.has("api") ? await apiListener(core, auth, components) : undefined;
   const address = await listener?.api.listen(config.HOST, config.PORT);
   // Last of what can fail: a start that fails after it would have told nobody the administrator's secret.
-  const bootstrapped = await bootstrap(core, auth.pepper);
-  const jobs = [...contexts.flatMap((context) => context.jobs?.(core) ?? []), purgeJob(db)] satisfies Job[];
+  const bootstrapped = await bootstrap(core, auth);
+  const jobs = [
+    ...auth.jobs,
+    ...contexts.flatMap((context) => context.jobs?.(core) ?? []),
+    purgeJob(db),
+  ] satisfies Job[];
   // The API serves while the job queue starts: nothing that a call does waits for it.
   void core.jobs.start(jobs, parts.has("jobs"));
 
@@ -123,6 +130,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     async stop(graceMs = defaultGraceMs) {
       listener?.shutdown.abort();
       await Promise.all([listener?.api.close(graceMs), responder?.close(), core.jobs.stop(graceMs)]);
+      auth.stop();
       redis.disconnect();
       await core.locks.close();
       await db.close();
@@ -130,13 +138,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-async function apiListener(
-  core: Core,
-  auth: Awaited<ReturnType<typeof openAuth>>,
-  redis: Redis,
-  components: Components,
-) {
-  const { config, db, audit: auditWriter, logger, seal } = core;
+async function apiListener(core: Core, auth: Auth, components: Components) {
+  const { config, db, audit: auditWriter, logger, seal, redis } = core;
   const limits = new RateLimits(redis, {
     [RateClass.AUTH]: config.RATE_LIMIT_AUTH,
     [RateClass.API]: config.RATE_LIMIT_API,
@@ -147,7 +150,7 @@ async function apiListener(
     components,
     version,
     licenseExpiresAt: config.LICENSE_EXPIRES_AT,
-    statistics: Object.assign({}, ...contexts.map(({ statistics }) => statistics)),
+    statistics: Object.assign({}, ...[auth, ...contexts].map(({ statistics }) => statistics)),
   });
   const services: Service[] = [{ descriptor: healthDescriptor, implementation: health }, ...auth.services];
   for (const context of contexts) services.push(...((await context.services?.(core)) ?? []));
@@ -190,8 +193,10 @@ function callFrom(request: HttpRequest, { config, db }: Core): Call {
     {
       door: isRpc ? "rpc" : "rest",
       requestId: requestIdFrom(header("x-request-id")),
+      method: request.method ?? "",
       address: clientAddress(request.socket.remoteAddress ?? "", header("x-forwarded-for"), config.TRUSTED_PROXIES),
       header,
+      isOwnOrigin: (origin) => isOwnOrigin(origin, header("host") ?? header(":authority"), config.PUBLIC_URL),
     },
     db,
   );

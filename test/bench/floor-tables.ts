@@ -12,7 +12,8 @@ export async function createFloorTables(database: pg.Client): Promise<void> {
     create schema floor;
     create table floor.secret (like public.secret including all, sealed bytea not null, wrapped bytea not null);
     create table floor.secret_version (like public.secret_version including all);
-    create table floor.audit_event (like public.audit_event including all)`);
+    create table floor.audit_event (like public.audit_event including all);
+    alter table floor.audit_event drop chain, drop sequence, drop previous_hash, drop hash`);
   const values = [rows, randomUUID(), randomUUID(), sealed];
   await database.query(
     `insert into floor.secret (organization_id, project_id, key, created_by, sealed, wrapped)

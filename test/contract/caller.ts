@@ -1,23 +1,31 @@
-import { create, type DescMethodUnary, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import type { ServiceError } from "@grpc/grpc-js";
 import { BadRequestSchema, ErrorInfoSchema } from "../../gen/ts/google/rpc/error_details_pb.ts";
-import { bindingsOf } from "../../src/server/wire/http-rule.ts";
+import { bindingsOf, type RestMethod } from "../../src/server/wire/http-rule.ts";
 import type { Client } from "../harness/client.ts";
 import type { Sample } from "./samples.ts";
 
-/** How a call ended, in a form that is the same whatever door it went through. */
+/** How a call ended, in a form that is the same whatever door it went through; of a stream, its first message. */
 export type Ending =
   | { readonly ok: true; readonly message: Message }
   | { readonly ok: false; readonly code: string; readonly message: string; readonly fields: readonly string[] };
 
-type Unary = (request: Message, metadata?: unknown) => Promise<Message>;
-const methodOf = (client: object, method: DescMethodUnary) =>
-  (client as Record<string, Unary>)[method.localName] as Unary;
+type Method = (request: Message, metadata?: unknown) => Promise<Message> | AsyncIterable<Message>;
+
+/** Calls a method of a generated client; a stream is read to its end. */
+async function callOn(client: object, method: RestMethod, sample: Sample, metadata?: unknown): Promise<Message> {
+  const run = (client as Record<string, Method>)[method.localName] as Method;
+  const answer = run(fromJson(method.input, sample as JsonValue), metadata);
+  if (answer instanceof Promise) return answer;
+  const messages: Message[] = [];
+  for await (const message of answer) messages.push(message);
+  return messages[0] ?? create(method.output);
+}
 
 /** Sends a sample over REST: what the path names goes there, the rest into query or body. */
-async function overRest(client: Client, method: DescMethodUnary, sample: Sample): Promise<Ending> {
+async function overRest(client: Client, method: RestMethod, sample: Sample): Promise<Ending> {
   const [binding] = bindingsOf(method);
   if (binding === undefined) throw new Error(`${method.name} has no REST path`);
   const rest = { ...sample };
@@ -27,7 +35,9 @@ async function overRest(client: Client, method: DescMethodUnary, sample: Sample)
     return encodeURIComponent(value);
   });
   const query = new URLSearchParams(
-    Object.entries(rest).map(([name, value]): [string, string] => [name, String(value)]),
+    Object.entries(rest).flatMap(([name, value]) =>
+      (Array.isArray(value) ? value : [value]).map((each): [string, string] => [name, String(each)]),
+    ),
   );
   const answer =
     binding.body === "*"
@@ -37,18 +47,16 @@ async function overRest(client: Client, method: DescMethodUnary, sample: Sample)
     const { code, message, details } = answer.body.error;
     return { ok: false, code, message, fields: details.map(({ field }: { field: string }) => field) };
   }
-  const json = (answer.status === 204 ? {} : answer.body) as JsonValue;
-  return { ok: true, message: fromJson(method.output, json) };
+  const isStream = method.methodKind === "server_streaming";
+  const json = answer.status === 204 ? {} : isStream ? JSON.parse(answer.body.split("\n")[0]) : answer.body;
+  return { ok: true, message: fromJson(method.output, json as JsonValue) };
 }
 
 /** Sends a sample over gRPC with @grpc/grpc-js. */
-async function overGrpc(client: Client, method: DescMethodUnary, sample: Sample): Promise<Ending> {
+async function overGrpc(client: Client, method: RestMethod, sample: Sample): Promise<Ending> {
   const grpc = client.grpc(method.parent);
   try {
-    return {
-      ok: true,
-      message: await methodOf(grpc, method)(fromJson(method.input, sample as JsonValue), client.metadata()),
-    };
+    return { ok: true, message: await callOn(grpc, method, sample, client.metadata()) };
   } catch (error) {
     const { code, metadata } = error as ServiceError;
     const details = metadata
@@ -62,10 +70,9 @@ async function overGrpc(client: Client, method: DescMethodUnary, sample: Sample)
 }
 
 /** Sends a sample over Connect as JSON on HTTP/1.1. */
-async function overConnect(client: Client, method: DescMethodUnary, sample: Sample): Promise<Ending> {
+async function overConnect(client: Client, method: RestMethod, sample: Sample): Promise<Ending> {
   try {
-    const message = await methodOf(client.connect(method.parent), method)(fromJson(method.input, sample as JsonValue));
-    return { ok: true, message };
+    return { ok: true, message: await callOn(client.connect(method.parent), method, sample) };
   } catch (error) {
     return endingOf(ConnectError.from(error));
   }

@@ -12,7 +12,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   client: ["standards"],
   ocsp: ["standards"],
   contract: ["errors", "server", "wire"],
-  cli: ["client", "standards", "server", "main", "version"],
+  cli: ["admin", "client", "explain-start", "standards", "server", "main", "version"],
   config: [],
   errors: [],
   logging: [],
@@ -23,8 +23,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   // Of the contexts, the wire knows the table of audit events only.
   wire: ["audit", "config", "db", "errors", "jobs", "logging", "seal"],
   context: ["audit", "config", "db", "jobs", "lock", "logging", "seal", "wire"],
-  audit: ["context", "db", "errors", "wire"],
-  auth: ["audit", "config", "context", "db", "errors", "jobs", "seal", "wire"],
+  audit: ["context", "db", "errors", "jobs", "logging", "seal", "standards", "wire"],
+  auth: ["audit", "config", "context", "db", "errors", "jobs", "logging", "seal", "standards", "wire"],
   secrets: ["audit", "auth", "context", "db", "errors", "jobs", "logging", "seal", "wire"],
   health: ["context", "db", "wire"],
   server: [
@@ -43,6 +43,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "secrets",
     "wire",
   ],
+  admin: ["audit", "config", "db", "engines", "logging", "seal", "server", "standards"],
   main: ["auth", "config", "engines", "explain-start", "logging", "seal", "server"],
   "explain-start": ["config", "engines", "errors"],
 };

@@ -7,7 +7,7 @@ import { bindingsOf } from "../../src/server/wire/http-rule.ts";
 import type { Answer } from "../harness/client.ts";
 import { useServer } from "../harness/server.ts";
 import { faultsOf, resolve, type Schema } from "./schema-faults.ts";
-import { allUnaryMethods } from "./services.ts";
+import { allMethods } from "./services.ts";
 
 interface Parameter {
   readonly $ref?: string;
@@ -79,7 +79,7 @@ describe("the OpenAPI document", () => {
   });
 
   it("holds every method that has an HTTP rule, at its verb and path, and nothing else", async () => {
-    const methods = await allUnaryMethods();
+    const methods = await allMethods();
     const declared = methods.flatMap((method) =>
       bindingsOf(method).map(({ verb, template }) => `${verb} ${template} ${method.name}`),
     );

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
-import type { DescMethodUnary } from "@bufbuild/protobuf";
-import type { TestServer } from "../harness/server.ts";
+import type { RestMethod } from "../../src/server/wire/http-rule.ts";
+import { Client } from "../harness/client.ts";
+import { beginLogin, passwordFields } from "../harness/person.ts";
+import { type TestServer, usualPassword } from "../harness/server.ts";
 
 /** A request that succeeds for an administrator: path and query or body, by the proto's field names. */
 export type Sample = Record<string, unknown>;
@@ -13,8 +15,16 @@ const newProject = async (server: TestServer) =>
   (await server.admin.rest("POST", "/api/v1/projects", { name: anything("project") })).body;
 const newIdentity = async (server: TestServer) =>
   (await server.admin.rest("POST", "/api/v1/machine-identities", { name: anything("identity") })).body;
+const newUser = async (server: TestServer) =>
+  (await server.admin.rest("POST", "/api/v1/users", { username: anything("user") })).body;
+const userId = async (server: TestServer) => ({ id: (await newUser(server)).id });
+const newRole = async (server: TestServer) =>
+  (await server.admin.rest("POST", "/api/v1/roles", { name: anything("role"), permissions: ["secret:read"] })).body;
 const organizationOf = async (server: TestServer) =>
   (await server.admin.rest("GET", "/api/v1/organizations")).body.data[0];
+
+const newApiToken = async (server: TestServer) =>
+  (await server.admin.rest("POST", "/api/v1/api-tokens", { name: anything("token") })).body;
 
 /** One request for every method of the contract, made anew for each call. A method without one fails the contract tests. */
 export const samples: Readonly<Record<string, Arrange>> = {
@@ -95,6 +105,12 @@ export const samples: Readonly<Record<string, Arrange>> = {
     id: (await newIdentity(server)).id,
     roles: ["viewer"],
   }),
+  "holdfast.auth.v1.MachineIdentityService.DisableMachineIdentity": async (server) => ({
+    id: (await newIdentity(server)).id,
+  }),
+  "holdfast.auth.v1.MachineIdentityService.EnableMachineIdentity": async (server) => ({
+    id: (await newIdentity(server)).id,
+  }),
   "holdfast.auth.v1.MachineIdentityService.DeleteMachineIdentity": async (server) => ({
     id: (await newIdentity(server)).id,
   }),
@@ -111,11 +127,94 @@ export const samples: Readonly<Record<string, Arrange>> = {
     const { body } = await server.admin.rest("POST", `/api/v1/machine-identities/${id}/client-secrets`, {});
     return { machine_identity_id: id, id: body.id };
   },
+  "holdfast.auth.v1.UserService.CreateUser": ({ projectId }) => ({
+    username: anything("user"),
+    email: "somebody@example.com",
+    display_name: "Somebody",
+    roles: ["viewer"],
+    project_roles: [{ project_id: projectId, role: "editor" }],
+    rate_limit_per_minute: 100,
+  }),
+  "holdfast.auth.v1.UserService.ListUsers": async (server) => ({
+    search: (await newUser(server)).username,
+    status: "pending",
+  }),
+  "holdfast.auth.v1.UserService.GetCurrentUser": () => ({}),
+  "holdfast.auth.v1.UserService.GetUser": userId,
+  "holdfast.auth.v1.UserService.UpdateUser": async (server) => ({
+    ...(await userId(server)),
+    display_name: "d",
+    roles: ["viewer"],
+  }),
+  "holdfast.auth.v1.UserService.DisableUser": userId,
+  "holdfast.auth.v1.UserService.EnableUser": userId,
+  "holdfast.auth.v1.UserService.ResetUserEnrollment": userId,
+  "holdfast.auth.v1.UserService.DeleteUser": userId,
+  "holdfast.auth.v1.RoleService.CreateRole": () => ({
+    name: anything("role"),
+    description: "d",
+    permissions: ["secret:read", "keytab:read"],
+  }),
+  "holdfast.auth.v1.RoleService.ListRoles": () => ({}),
+  "holdfast.auth.v1.RoleService.GetRole": async (server) => ({ id: (await newRole(server)).id }),
+  "holdfast.auth.v1.RoleService.UpdateRole": async (server) => ({
+    id: (await newRole(server)).id,
+    description: "d",
+    permissions: ["keytab:read"],
+  }),
+  "holdfast.auth.v1.RoleService.DeleteRole": async (server) => ({ id: (await newRole(server)).id }),
+  "holdfast.auth.v1.RoleService.ListPermissions": () => ({}),
+  "holdfast.auth.v1.ApiTokenService.CreateApiToken": ({ projectId }) => ({
+    name: anything("token"),
+    expires_in_days: 7,
+    permissions: ["secret:read"],
+    project_ids: [projectId],
+    allowed_ips: ["10.0.0.0/8"],
+  }),
+  "holdfast.auth.v1.ApiTokenService.ListApiTokens": async (server) => ({
+    owner_id: (await server.as(anything("owner"), [])).id,
+  }),
+  "holdfast.auth.v1.ApiTokenService.GetApiToken": async (server) => ({ id: (await newApiToken(server)).id }),
+  "holdfast.auth.v1.ApiTokenService.RevokeApiToken": async (server) => ({ id: (await newApiToken(server)).id }),
+  "holdfast.auth.v1.SrpService.GetSrpParameters": () => ({}),
+  "holdfast.auth.v1.SrpService.InitSrp": () => ({ username: "admin" }),
+  "holdfast.auth.v1.SrpService.VerifySrp": async (server) =>
+    (await beginLogin(server.anonymous, "admin", usualPassword)).request,
+  "holdfast.auth.v1.SrpService.EnrollSrp": async (server) => {
+    const { username, enrollment_token } = await newUser(server);
+    return { username, enrollment_token, ...(await passwordFields(username, "new")) };
+  },
+  "holdfast.auth.v1.SrpService.ChangePassword": () => passwordFields("whoever", "new"),
+  "holdfast.auth.v1.SessionService.WhoAmI": ({ projectId }) => ({ can: ["secret:read"], project_id: projectId }),
+  "holdfast.auth.v1.SessionService.CreateSession": () => ({}),
+  "holdfast.auth.v1.SessionService.DeleteSession": () => ({}),
+  "holdfast.auth.v1.SessionService.GetCsrfToken": () => ({}),
+  "holdfast.auth.v1.SessionService.Logout": () => ({}),
   "holdfast.audit.v1.AuditService.ListAuditEvents": () => ({ action: "organization.create", per_page: 1 }),
   "holdfast.health.v1.HealthService.GetHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetDatabaseHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetSystemHealth": () => ({}),
 };
 
+const newLogin = (server: TestServer) => server.login(server.clientId, server.clientSecret);
+
+async function newSession(server: TestServer): Promise<Client> {
+  const { headers, body } = await server.admin.rest("POST", "/api/v1/auth/session");
+  const [cookie = ""] = headers.getSetCookie()[0]?.split(";") ?? [];
+  return new Client(server.url, undefined, server.admin.id, { cookie, "x-csrf-token": body.csrf_token });
+}
+
+/** Who calls where the administrator's own token will not do: for each call, somebody new. */
+const callers: Readonly<Record<string, (server: TestServer) => Promise<Client>>> = {
+  "holdfast.auth.v1.SrpService.ChangePassword": (server) => server.user(anything("user")),
+  "holdfast.auth.v1.SessionService.DeleteSession": newSession,
+  "holdfast.auth.v1.SessionService.Logout": newLogin,
+  "holdfast.auth.v1.UserService.GetCurrentUser": (server) => server.user(anything("user")),
+};
+
+/** Who may call a method, and for whom its sample succeeds. */
+export const callerOf = async (server: TestServer, method: RestMethod): Promise<Client> =>
+  (await callers[nameOf(method)]?.(server)) ?? server.admin;
+
 /** The name of a method in `samples`. */
-export const nameOf = (method: DescMethodUnary) => `${method.parent.typeName}.${method.name}`;
+export const nameOf = (method: RestMethod) => `${method.parent.typeName}.${method.name}`;

@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
-import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
+import type { DescService } from "@bufbuild/protobuf";
+import { isRestMethod, type RestMethod } from "../../src/server/wire/http-rule.ts";
 
 const generated = new URL("../../gen/ts/holdfast/", import.meta.url);
 
@@ -12,10 +13,10 @@ export async function allServices(): Promise<DescService[]> {
   return modules.flatMap((module) => Object.values(module).filter(isService));
 }
 
-export async function allUnaryMethods(): Promise<DescMethodUnary[]> {
+/** Every method that takes one message. */
+export async function allMethods(): Promise<RestMethod[]> {
   const services = await allServices();
-  const methods = services.flatMap((service) => service.methods);
-  return methods.filter((method) => method.methodKind === "unary") as DescMethodUnary[];
+  return services.flatMap((service) => service.methods).filter(isRestMethod);
 }
 
 const isService = (value: unknown): value is DescService =>

@@ -18,16 +18,19 @@ export class Client {
   readonly token: string | undefined;
   /** The id of the identity, when there is one. */
   readonly id: string;
+  readonly #headers: Record<string, string>;
 
-  constructor(url: string, token: string | undefined, id = "") {
+  /** `headers` go with every request beside the token. */
+  constructor(url: string, token: string | undefined, id = "", headers: Record<string, string> = {}) {
     this.url = url;
     this.token = token;
     this.id = id;
+    this.#headers = token === undefined ? headers : { authorization: `Bearer ${token}`, ...headers };
   }
 
   /** Sends a REST request; a body that is not a string is sent as JSON. */
   async rest(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
-    const all: Record<string, string> = { ...this.#authorization(), ...headers };
+    const all: Record<string, string> = { ...this.#headers, ...headers };
     if (body !== undefined && typeof body !== "string") all["content-type"] ??= "application/json";
     const init: RequestInit = { method, headers: all, redirect: "manual" };
     if (body !== undefined) init.body = typeof body === "string" ? body : JSON.stringify(body);
@@ -45,14 +48,14 @@ export class Client {
   /** What a gRPC call of this caller carries. */
   metadata(headers: Record<string, string> = {}): Metadata {
     const metadata = new Metadata();
-    for (const [name, value] of Object.entries({ ...this.#authorization(), ...headers })) metadata.set(name, value);
+    for (const [name, value] of Object.entries({ ...this.#headers, ...headers })) metadata.set(name, value);
     return metadata;
   }
 
   /** A Connect client over HTTP/1.1 with JSON. */
   connect<S extends DescService>(service: S): ConnectClient<S> {
     const authorize: Interceptor = (next) => (request) => {
-      for (const [name, value] of Object.entries(this.#authorization())) request.header.set(name, value);
+      for (const [name, value] of Object.entries(this.#headers)) request.header.set(name, value);
       return next(request);
     };
     const transport = createConnectTransport({
@@ -62,9 +65,5 @@ export class Client {
       interceptors: [authorize],
     });
     return createClient(service, transport);
-  }
-
-  #authorization(): Record<string, string> {
-    return this.token === undefined ? {} : { authorization: `Bearer ${this.token}` };
   }
 }

@@ -11,6 +11,7 @@ import { readMasterKey } from "../../src/server/seal/master-key.ts";
 import { type Part, type Server, startServer } from "../../src/server/server.ts";
 import { Client } from "./client.ts";
 import { cloneDatabase, dropDatabase } from "./databases.ts";
+import { enroll, loginAs } from "./person.ts";
 
 /** Roles of an identity for a test: at the organization, and at projects. */
 export interface Roles {
@@ -67,6 +68,7 @@ export class TestServer {
       RATE_LIMIT_AUTH: "0",
       LOG_LEVEL: "trace",
       BOOTSTRAP_CLIENT_SECRET: this.#clientSecret,
+      BOOTSTRAP_ADMIN_PASSWORD: usualPassword,
       ...this.settings,
     };
     return Object.fromEntries(Object.entries(settings).map(([name, value]) => [`SERVICE_${name}`, value]));
@@ -135,14 +137,23 @@ export class TestServer {
     return this.login(created.body.client_id, secret.client_secret);
   }
 
+  /** A new user with these fields, enrolled and logged in with the usual password. */
+  async user(username: string, fields: Record<string, unknown> = {}, by: Client = this.admin): Promise<Client> {
+    const { status, body } = await by.rest("POST", "/api/v1/users", { username, ...fields });
+    if (status !== 201) throw new Error(`no user ${username}: ${JSON.stringify(body)}`);
+    await enroll(this.anonymous, username, body.enrollment_token, usualPassword);
+    return loginAs(this.anonymous, username, usualPassword);
+  }
+
   /** An administrator of another organization, and a project of that organization. */
   async otherOrganization(
     name = `other-${randomBytes(4).toString("hex")}`,
-  ): Promise<{ admin: Client; projectId: string; organizationId: string }> {
+  ): Promise<{ admin: Client; login: () => Promise<Client>; projectId: string; organizationId: string }> {
     const { body } = await this.admin.rest("POST", "/api/v1/organizations", { name });
-    const admin = await this.login(body.administrator.client_id, body.administrator.client_secret);
+    const login = () => this.login(body.administrator.client_id, body.administrator.client_secret);
+    const admin = await login();
     const { body: project } = await admin.rest("POST", "/api/v1/projects", { name: "theirs" });
-    return { admin, projectId: project.id, organizationId: body.id };
+    return { admin, login, projectId: project.id, organizationId: body.id };
   }
 
   /** Creates a secret as the administrator and answers its record. */
@@ -184,6 +195,9 @@ export class TestServer {
     await rm(this.#folder, { recursive: true, force: true });
   }
 }
+
+/** The password of the users that tests make. */
+export const usualPassword = "correct horse battery";
 
 /** Where a server's API listens. */
 export const urlOf = ({ address }: Server) => `http://127.0.0.1:${address?.port}`;

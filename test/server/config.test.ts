@@ -27,6 +27,7 @@ describe("The settings", () => {
       RATE_LIMIT_AGENT: 600,
       LOG_LEVEL: "info",
       DATABASE_POOL_SIZE: 16,
+      BOOTSTRAP_ADMIN_USERNAME: "admin",
     });
     expect(TRUSTED_PROXIES.rules).to.deep.equal([]);
   });
@@ -71,6 +72,26 @@ describe("The settings", () => {
       "two master keys",
       { MASTER_KEY: "a", MASTER_KEY_FILE: "/k" },
       "SERVICE_MASTER_KEY and SERVICE_MASTER_KEY_FILE exclude each other",
+    ],
+    [
+      "a master key in two places",
+      { MASTER_KEY_FILE: "/k", MASTER_KEY_KMS_KEY_ID: "alias/k" },
+      "SERVICE_MASTER_KEY_FILE and SERVICE_MASTER_KEY_KMS_KEY_ID exclude each other",
+    ],
+    [
+      "two previous master keys",
+      { MASTER_KEY: "a", MASTER_KEY_PREVIOUS: "b", MASTER_KEY_PREVIOUS_FILE: "/k" },
+      "SERVICE_MASTER_KEY_PREVIOUS and SERVICE_MASTER_KEY_PREVIOUS_FILE exclude each other",
+    ],
+    [
+      "a previous master key that nothing replaces",
+      { MASTER_KEY_PREVIOUS_FILE: "/k" },
+      "SERVICE_MASTER_KEY_PREVIOUS_FILE goes with a master key that replaces it",
+    ],
+    [
+      "a key management service that is no URL",
+      { MASTER_KEY_KMS_ENDPOINT: "localhost:4566" },
+      "SERVICE_MASTER_KEY_KMS_ENDPOINT: ",
     ],
     ["a URL without a scheme", { PUBLIC_URL: "secrets.example" }, "SERVICE_PUBLIC_URL: "],
     ["a URL of another scheme", { OCSP_URL: "ftp://ocsp.example" }, "SERVICE_OCSP_URL: "],

@@ -1,6 +1,8 @@
 import { createServer } from "node:net";
 import { expect } from "chai";
+import { ConfigError } from "../../src/server/config.ts";
 import { Database } from "../../src/server/db/database.ts";
+import { unavailable } from "../../src/server/errors.ts";
 import { explainStart } from "../../src/server/explain-start.ts";
 import { createLogger } from "../../src/server/logging.ts";
 import { entities } from "../../src/server/server.ts";
@@ -51,6 +53,11 @@ describe("What keeps a start from succeeding is one line that names the setting:
       "there is no such database",
       () => openDatabase(databaseUrl("nowhere")),
       "SERVICE_DATABASE_URL: there is no such database; create it first",
+    ],
+    [
+      "the master key could not be used when the first organization was made",
+      () => Promise.reject(unavailable("a call is told less", new ConfigError("SERVICE_MASTER_KEY_KMS_KEY_ID: why"))),
+      "SERVICE_MASTER_KEY_KMS_KEY_ID: why",
     ],
     [
       "the address is of another machine",

@@ -229,9 +229,9 @@ describe("holdfast", () => {
 
     expect(help).to.include({ status: 0, stderr: "" });
     expect(help.stdout).to.include("serve");
-    expect(option.status).to.equal(1);
+    expect(option.status).to.equal(2);
     expect(option.stderr).to.include("unknown option '--port'").and.to.include("run holdfast --help");
-    expect(command.status).to.equal(1);
+    expect(command.status).to.equal(2);
     expect(command.stderr).to.include("unknown command 'sevre'").and.to.include("run holdfast --help");
   });
 });

@@ -1,10 +1,13 @@
-import { randomUUIDv7 } from "node:crypto";
 import { Batches } from "../db/batches.ts";
-import { type Database, type EntityManager, run } from "../db/database.ts";
+import { type Database, type EntityManager, inTransaction, onOutcome, type Queries, run } from "../db/database.ts";
 import { unavailable } from "../errors.ts";
+import { continueLanes, insertStatement } from "./chained-insert.ts";
+import { Lanes } from "./lanes.ts";
 
-/** One attempt and what came of it (gaps section 15), without its id. */
+/** One attempt and what came of it (gaps section 15), before it has its place in a chain. */
 export interface AuditEvent {
+  /** Only where it has one already. */
+  readonly id?: string;
   readonly organizationId: string;
   readonly occurredAt: Date;
   /** As in "secret.read_value". */
@@ -43,75 +46,29 @@ export function systemEvent(
   };
 }
 
-const columnTypes = [
-  ["id", "uuid"],
-  ["organization_id", "uuid"],
-  ["occurred_at", "timestamptz"],
-  ["action", "text"],
-  ["outcome", "text"],
-  ["actor_type", "text"],
-  ["actor_id", "uuid"],
-  ["actor_name", "text"],
-  ["resource_type", "text"],
-  ["resource_id", "text"],
-  ["resource_name", "text"],
-  ["project_id", "uuid"],
-  ["reason", "text"],
-  ["request_id", "text"],
-  ["source_ip", "text"],
-  ["user_agent", "text"],
-  ["details", "text"],
-] as const;
-const columnNames = columnTypes.map(([name]) => name);
-
-/** The subquery hides how long the arrays are: else PostgreSQL would plan the statement anew for each batch. */
-const insertStatement = `insert into audit_event (${columnNames.join(", ")})
-  select u.* from (select ${columnTypes.map(([name, type], index) => `$${index + 1}::${type}[] as ${name}`).join(", ")} offset 0) as a,
-    unnest(${columnNames.map((name) => `a.${name}`).join(", ")}) as u`;
-
-const columns: ((event: AuditEvent) => unknown)[] = [
-  () => randomUUIDv7(),
-  (event) => event.organizationId,
-  (event) => event.occurredAt.toISOString(),
-  (event) => event.action,
-  (event) => event.outcome,
-  (event) => event.actorType,
-  (event) => event.actorId,
-  (event) => event.actorName,
-  (event) => event.resourceType,
-  (event) => event.resourceId,
-  (event) => event.resourceName,
-  (event) => event.projectId,
-  (event) => event.reason,
-  (event) => event.requestId,
-  (event) => event.sourceIp,
-  (event) => event.userAgent,
-  (event) => JSON.stringify(event.details),
-];
-
-const valuesOf = (events: readonly AuditEvent[]) => columns.map((column) => events.map(column));
-
-/** Adds events in the transaction of `em`: they commit with the change they describe. */
-export async function record(em: EntityManager, events: readonly AuditEvent[]): Promise<void> {
-  if (events.length > 0) await run(em, insertStatement, valuesOf(events));
-}
-
 /**
- * Writes events of calls that change nothing else. Those that arrive within one turn of the event loop share a commit,
- * and a few batches are in flight at once; nobody waits for a timer.
+ * Adds events to the audit log, each as the next of a chain of its organization (docs/decisions/0012). Throws
+ * SERVICE_UNAVAILABLE when an event may not be committed: then nothing may be answered.
  */
 export class AuditWriter {
+  readonly #db: Database;
+  readonly #lanes: Lanes;
   readonly #batches: Batches<AuditEvent, undefined>;
 
-  constructor(db: Database) {
+  constructor(db: Database, installationKey: Buffer) {
+    this.#db = db;
+    this.#lanes = new Lanes(installationKey);
     const write = async (events: readonly AuditEvent[]) => {
-      await db.query(insertStatement, valuesOf(events));
+      await this.#writeBatch(events);
       return events.map(() => undefined);
     };
     this.#batches = new Batches(write, { mostInFlight: 4, mostInBatch: 500, mostWaiting: 50_000 });
   }
 
-  /** Resolves when the event is committed. Throws SERVICE_UNAVAILABLE when it may not be: then nothing may be answered. */
+  /**
+   * Writes an event of a call that changes nothing else, and resolves when it is committed. Those that arrive within one
+   * turn of the event loop share a commit, and a few batches are in flight at once; nobody waits for a timer.
+   */
   async write(event: AuditEvent): Promise<void> {
     if (this.#batches.isFull) throw unavailable("the audit log cannot keep up");
     try {
@@ -120,4 +77,36 @@ export class AuditWriter {
       throw unavailable("the audit log cannot be written", error);
     }
   }
+
+  /**
+   * Adds events in the transaction of `em`: they commit with the change they describe. Best as the last statement: from
+   * here until the commit, whoever else opens a chain of the organization may wait.
+   */
+  async record(em: EntityManager, events: readonly AuditEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    try {
+      const transaction: Queries = { query: (text, values) => run(em, text, values) };
+      const lanes = await this.#lanes.take(transaction, organizationsOf(events));
+      onOutcome(em, (committed) => {
+        if (committed) this.#lanes.giveBack(lanes.values());
+      });
+      await run(em, insertStatement, continueLanes(lanes, events));
+    } catch (error) {
+      throw unavailable("the audit log cannot be written", error);
+    }
+  }
+
+  /** In one statement as long as there is a lane for each organization. */
+  async #writeBatch(events: readonly AuditEvent[]): Promise<void> {
+    const lanes = this.#lanes.takeFree(organizationsOf(events));
+    if (lanes === undefined) {
+      const em = this.#db.forkWithoutTenant();
+      await inTransaction(em, () => this.record(em, events));
+      return;
+    }
+    await this.#db.query(insertStatement, continueLanes(lanes, events));
+    this.#lanes.giveBack(lanes.values());
+  }
 }
+
+const organizationsOf = (events: readonly AuditEvent[]) => new Set(events.map(({ organizationId }) => organizationId));

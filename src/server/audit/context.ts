@@ -1,9 +1,14 @@
 import { AuditService as descriptor } from "../../../gen/ts/holdfast/audit/v1/audit_service_pb.ts";
 import type { Context } from "../context.ts";
-import { AuditEventTable } from "./audit-event.ts";
+import { AuditChainTable, AuditEventTable } from "./audit-event.ts";
 import { AuditService } from "./audit-service.ts";
+import { checkpointJob } from "./checkpoint.ts";
+import { installationChainKey } from "./open.ts";
+import { partitionJob } from "./partitions.ts";
+import { chainUnchainedJob } from "./unchained.ts";
 
 export const audit: Context = {
-  entities: [AuditEventTable],
-  services: () => [{ descriptor, implementation: new AuditService() }],
+  entities: [AuditEventTable, AuditChainTable],
+  services: async ({ seal }) => [{ descriptor, implementation: new AuditService(await installationChainKey(seal)) }],
+  jobs: (core) => [checkpointJob(core), partitionJob(core), chainUnchainedJob(core)],
 };

@@ -3,23 +3,43 @@ import { errors, jwtVerify, SignJWT } from "jose";
 import { LRUCache } from "lru-cache";
 import { authExpired, authInvalid } from "../errors.ts";
 import type { Seal } from "../seal/seal.ts";
+import type { Holder } from "./identities.ts";
 
 const audience = "holdfast";
 const algorithm = "EdDSA";
 
-/** What an access token says (G-9.5). Permissions are not in it: they are looked up when it is used. */
+/** What an access token says of its identity (G-9.5). Permissions are not in it: they are looked up when it is used. */
 export interface Claims {
   /** Identity id. */
   readonly sub: string;
   readonly sub_type: "user" | "machine_identity";
   readonly org_id: string;
   readonly roles: readonly string[];
+  /** How the identity proved itself: srp or client_secret. */
   readonly amr: readonly string[];
+  /** The identity's number at that time: another one there ends the token. */
+  readonly credential_version: number;
 }
 
-interface Verified {
+/** What a token says of who has just logged in. */
+export const claimsOf = (
+  { id, type, organizationId, roles, credentialVersion }: Holder,
+  method: "srp" | "client_secret",
+): Claims => ({
+  sub: id,
+  sub_type: type,
+  org_id: organizationId,
+  roles: [...roles],
+  amr: [method],
+  credential_version: credentialVersion,
+});
+
+/** A token that is genuine and not past its end. */
+export interface VerifiedToken {
   readonly claims: Claims;
-  readonly expiresAtMs: number;
+  readonly jti: string;
+  readonly authenticatedAt: Date;
+  readonly expiresAt: Date;
 }
 
 /** Issues and verifies access tokens: JWTs signed with Ed25519 (RFC 7519, RFC 8037), with one key for all replicas. */
@@ -28,7 +48,7 @@ export class AccessTokens {
   readonly #privateKey: KeyObject;
   readonly #publicKey: KeyObject;
   // Verifying costs 80 µs; a token that was verified once stays good until it expires.
-  readonly #verified = new LRUCache<string, Verified>({ max: 10_000 });
+  readonly #verified = new LRUCache<string, VerifiedToken>({ max: 10_000 });
 
   private constructor(issuer: string, privateKey: KeyObject) {
     this.#issuer = issuer;
@@ -57,12 +77,15 @@ export class AccessTokens {
   }
 
   /** Throws AUTH_EXPIRED from the second of `exp` on (G-9.6), and AUTH_INVALID for anything else that is wrong. */
-  async verify(token: string): Promise<Claims> {
+  async verify(token: string): Promise<VerifiedToken> {
     const known = this.#verified.get(token);
-    if (known !== undefined) {
-      if (Date.now() >= known.expiresAtMs) throw authExpired();
-      return known.claims;
-    }
+    const verified = known ?? (await this.#verifySignature(token));
+    if (Date.now() >= verified.expiresAt.getTime()) throw authExpired();
+    if (known === undefined) this.#verified.set(token, verified);
+    return verified;
+  }
+
+  async #verifySignature(token: string): Promise<VerifiedToken> {
     const options = {
       issuer: this.#issuer,
       audience,
@@ -70,14 +93,27 @@ export class AccessTokens {
       clockTolerance: 0,
       requiredClaims: ["sub", "exp", "jti"],
     };
-    const { payload } = await jwtVerify<Claims>(token, this.#publicKey, options).catch((error: unknown) => {
-      throw error instanceof errors.JWTExpired ? authExpired() : authInvalid();
-    });
-    const expiresAtMs = (payload.exp ?? 0) * 1000;
-    if (Date.now() >= expiresAtMs) throw authExpired();
-    const { sub, sub_type, org_id, roles, amr } = payload;
-    const claims = { sub: sub ?? "", sub_type, org_id, roles, amr };
-    this.#verified.set(token, { claims, expiresAtMs });
-    return claims;
+    const { payload } = await jwtVerify<Claims & { auth_time?: number }>(token, this.#publicKey, options).catch(
+      (error: unknown) => {
+        throw error instanceof errors.JWTExpired ? authExpired() : authInvalid();
+      },
+    );
+    const {
+      sub = "",
+      sub_type,
+      org_id,
+      roles,
+      amr,
+      credential_version = 1,
+      jti = "",
+      exp = 0,
+      auth_time = 0,
+    } = payload;
+    return {
+      claims: { sub, sub_type, org_id, roles, amr, credential_version },
+      jti,
+      authenticatedAt: new Date(auth_time * 1000),
+      expiresAt: new Date(exp * 1000),
+    };
   }
 }

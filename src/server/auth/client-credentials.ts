@@ -3,9 +3,9 @@ import { createHmac, type KeyObject, randomBytes } from "node:crypto";
 /** A new client secret: 256 random bits behind a prefix that secret scanners can find. */
 export const newClientSecret = () => `hfcs_${randomBytes(32).toString("base64url")}`;
 
-/** What a client secret is told apart by in lists. */
-export const prefixOf = (clientSecret: string) => clientSecret.slice(0, 9);
+/** What a credential is told apart by in lists: its kind and four characters. */
+export const prefixOf = (credential: string) => /^[a-z]+_.{4}/.exec(credential)?.[0] ?? credential.slice(0, 4);
 
-/** What is kept of a client secret. Keyed, so that a stolen table does not let anybody try guesses. */
-export const hashOf = (pepper: KeyObject, clientSecret: string) =>
-  createHmac("sha256", pepper).update(clientSecret).digest();
+/** What is kept of a credential. Keyed, so that a stolen table does not let anybody try guesses. */
+export const hashOf = (pepper: KeyObject, credential: string) =>
+  createHmac("sha256", pepper).update(credential).digest();

@@ -1,17 +1,20 @@
 import type { KeyObject } from "node:crypto";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import * as pb from "../../../gen/ts/holdfast/auth/v1/machine_identity_service_pb.ts";
 import { run } from "../db/database.ts";
 import { Conditions, fetchPage } from "../db/page.ts";
+import { timestampOf } from "../db/timestamp.ts";
 import { duplicate, notFound, violates } from "../errors.ts";
 import { type Call, callOf } from "../wire/call.ts";
 import { mentions } from "../wire/update-mask.ts";
+import type { Authenticator } from "./authenticator.ts";
+import { bind, type GrantRow, grantColumns, grantsOf, mentionedGrants, rebind, removeBelongings } from "./bindings.ts";
 import { hashOf, newClientSecret, prefixOf } from "./client-credentials.ts";
-import { checkAllowedIps, checkGrants, checkHolds, type Grants } from "./grants.ts";
-import type { Identities } from "./identities.ts";
+import { answerClientSecret, type ClientSecretRow, clientSecretColumns } from "./client-secret-record.ts";
+import { checkAllowedIps, checkGoverns, checkGrants } from "./grants.ts";
+import { checkAdministratorRemains, checkNotSelf } from "./lockout.ts";
 
-interface Row {
+interface Row extends GrantRow {
   readonly id: string;
   readonly organization_id: string;
   readonly name: string;
@@ -23,37 +26,18 @@ interface Row {
   readonly last_authenticated_at: string | null;
   readonly created_at: string;
   readonly updated_at: string;
-  readonly roles: string[];
-  readonly project_roles: { readonly project_id: string; readonly role: string }[];
 }
 
-interface SecretRow {
-  readonly id: string;
-  readonly description: string;
-  readonly prefix: string;
-  readonly max_uses: number | null;
-  readonly use_count: number;
-  readonly revoked_at: string | null;
-  readonly revoked_reason: string | null;
-  readonly expires_at: string | null;
-  readonly created_at: string;
-  readonly expired: boolean;
-}
-
-const columns = `m.*,
-  array(select b.role from role_binding b where b.identity_id = m.id and b.project_id is null order by b.id) as roles,
-  coalesce((select json_agg(json_build_object('project_id', b.project_id, 'role', b.role) order by b.id)
-            from role_binding b where b.identity_id = m.id and b.project_id is not null), '[]') as project_roles`;
-const secretColumns = "c.*, coalesce(c.expires_at <= now(), false) as expired";
+const columns = `m.*, ${grantColumns("m")}`;
 
 /** The methods of machine_identity_service.proto. */
 export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIdentityService> {
-  readonly #identities: Identities;
+  readonly #authenticator: Authenticator;
   readonly #pepper: KeyObject;
   readonly #installationTtlSeconds: number;
 
-  constructor(identities: Identities, pepper: KeyObject, installationTtlSeconds: number) {
-    this.#identities = identities;
+  constructor(authenticator: Authenticator, pepper: KeyObject, installationTtlSeconds: number) {
+    this.#authenticator = authenticator;
     this.#pepper = pepper;
     this.#installationTtlSeconds = installationTtlSeconds;
   }
@@ -75,7 +59,7 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
       ],
     ).catch(nameTaken);
     const id = created?.id as string;
-    call.about({ id, name: request.name, details: describeGrants(request) });
+    call.about({ id, name: request.name });
     await bind(call, id, request);
     return this.#answer(await find(call, id));
   }
@@ -98,17 +82,14 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
     const { id } = before;
     const mentioned = mentions(pb.UpdateMachineIdentityRequestSchema, request);
     if (mentioned("allowed_ips")) checkAllowedIps(request.allowedIps);
-    const grants = {
-      roles: mentioned("roles") ? request.roles : before.roles,
-      projectRoles: mentioned("project_roles") ? request.projectRoles : grantsOf(before).projectRoles,
-    };
-    await checkGrants(call, grants);
+    await rebind(call, id, mentionedGrants(mentioned, request));
     await run(
       call.em,
-      `update machine_identity set name = $2, access_token_ttl_seconds = $3, allowed_ips = $4, rate_limit_per_minute = $5,
-         updated_at = now() where id = $1`,
+      `update machine_identity set name = $3, access_token_ttl_seconds = $4, allowed_ips = $5, rate_limit_per_minute = $6,
+         updated_at = now() where id = $1 and organization_id = $2`,
       [
         id,
+        call.caller.organizationId,
         mentioned("name") ? (request.name ?? before.name) : before.name,
         mentioned("access_token_ttl_seconds")
           ? (request.accessTokenTtlSeconds ?? null)
@@ -117,21 +98,46 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
         mentioned("rate_limit_per_minute") ? (request.rateLimitPerMinute ?? null) : before.rate_limit_per_minute,
       ],
     ).catch(nameTaken);
-    if (mentioned("roles") || mentioned("project_roles")) {
-      await run(call.em, "delete from role_binding where identity_id = $1", [id]);
-      await bind(call, id, grants);
-      call.about({ details: describeGrants(grants) });
-    }
-    call.afterCommit(() => this.#identities.forget(id));
-    return this.#answer(await find(call, id));
+    return this.#changed(call, id);
+  }
+
+  async disableMachineIdentity(request: pb.DisableMachineIdentityRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const { id } = await findGoverned(call, request.id);
+    checkNotSelf(call, id, "disables");
+    await checkAdministratorRemains(call, id);
+    await run(
+      call.em,
+      `update machine_identity set status = 'disabled', credential_version = credential_version + 1, updated_at = now()
+       where id = $1 and organization_id = $2 and status = 'active'`,
+      [id, call.caller.organizationId],
+    );
+    return this.#changed(call, id);
+  }
+
+  async enableMachineIdentity(request: pb.EnableMachineIdentityRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const { id } = await findGoverned(call, request.id);
+    await run(
+      call.em,
+      `update machine_identity set status = 'active', updated_at = now()
+       where id = $1 and organization_id = $2 and status = 'disabled'`,
+      [id, call.caller.organizationId],
+    );
+    return this.#changed(call, id);
   }
 
   async deleteMachineIdentity(request: pb.DeleteMachineIdentityRequest, context: HandlerContext) {
     const call = callOf(context);
     const { id } = await findGoverned(call, request.id);
-    await run(call.em, "delete from role_binding where identity_id = $1", [id]);
-    await run(call.em, "delete from machine_identity where id = $1", [id]);
-    call.afterCommit(() => this.#identities.forget(id));
+    checkNotSelf(call, id, "deletes");
+    await checkAdministratorRemains(call, id);
+    await removeBelongings(call, id);
+    await run(call.em, "delete from machine_identity where id = $1 and organization_id = $2", [
+      id,
+      call.caller.organizationId,
+    ]);
+    await this.#authenticator.forget(call, [id]);
     return {};
   }
 
@@ -140,10 +146,10 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
     const { machineIdentityId, description, ttlHours, maxUses } = request;
     await findGoverned(call, machineIdentityId);
     const clientSecret = newClientSecret();
-    const [row] = await run<SecretRow>(
+    const [row] = await run<ClientSecretRow>(
       call.em,
       `insert into client_secret as c (organization_id, machine_identity_id, description, prefix, hash, max_uses, expires_at)
-       values ($1, $2, $3, $4, $5, $6, now() + make_interval(hours => $7)) returning ${secretColumns}`,
+       values ($1, $2, $3, $4, $5, $6, now() + make_interval(hours => $7)) returning ${clientSecretColumns}`,
       [
         call.caller.organizationId,
         machineIdentityId,
@@ -155,16 +161,16 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
       ],
     );
     call.about({ details: { client_secret_id: row?.id } });
-    return { ...answerSecret(row as SecretRow), clientSecret };
+    return { ...answerClientSecret(row as ClientSecretRow), clientSecret };
   }
 
   async listClientSecrets({ machineIdentityId, page, perPage }: pb.ListClientSecretsRequest, context: HandlerContext) {
     const call = callOf(context);
     await find(call, machineIdentityId);
     const where = new Conditions().add("c.machine_identity_id = ?", machineIdentityId);
-    const select = { columns: secretColumns, from: "client_secret c", where, orderBy: "c.id desc" };
-    const { rows, pagination } = await fetchPage<SecretRow>(call, select, { page, perPage });
-    return { data: rows.map(answerSecret), pagination };
+    const select = { columns: clientSecretColumns, from: "client_secret c", where, orderBy: "c.id desc" };
+    const { rows, pagination } = await fetchPage<ClientSecretRow>(call, select, { page, perPage });
+    return { data: rows.map(answerClientSecret), pagination };
   }
 
   async revokeClientSecret({ machineIdentityId, id }: pb.RevokeClientSecretRequest, context: HandlerContext) {
@@ -181,6 +187,12 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
     return {};
   }
 
+  /** Every replica is told that the identity is another now. */
+  async #changed(call: Call, id: string) {
+    await this.#authenticator.forget(call, [id]);
+    return this.#answer(await find(call, id));
+  }
+
   #answer(row: Row) {
     return {
       id: row.id,
@@ -192,81 +204,36 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
       accessTokenTtlSeconds: row.access_token_ttl_seconds ?? this.#installationTtlSeconds,
       allowedIps: row.allowed_ips,
       rateLimitPerMinute: row.rate_limit_per_minute ?? undefined,
-      lastAuthenticatedAt: timeOf(row.last_authenticated_at),
-      createdAt: timeOf(row.created_at),
-      updatedAt: timeOf(row.updated_at),
+      lastAuthenticatedAt: timestampOf(row.last_authenticated_at),
+      createdAt: timestampOf(row.created_at),
+      updatedAt: timestampOf(row.updated_at),
     };
   }
 }
 
-/** Locked in a call that changes something, so that writers of one identity take turns. */
+/** Locked first in a call that changes something: what a statement reads beside a row that it waits for may be old. */
 async function find(call: Call, id: string): Promise<Row> {
-  const lock = call.policy?.readOnly ? "" : " for update of m";
+  const own = [id, call.caller.organizationId];
+  if (!call.policy?.readOnly) {
+    await run(call.em, "select 1 from machine_identity where id = $1 and organization_id = $2 for update", own);
+  }
   const [row] = await call.query<Row>(
-    `select ${columns} from machine_identity m where m.id = $1 and m.organization_id = $2${lock}`,
-    [id, call.caller.organizationId],
+    `select ${columns} from machine_identity m where m.id = $1 and m.organization_id = $2`,
+    own,
   );
   if (row === undefined) throw notFound("machine identity");
   call.about({ id: row.id, name: row.name });
   return row;
 }
 
-/** An identity that the caller may change: one that holds no more than the caller, or its credentials would give more. */
+/** An identity that the caller may change. */
 async function findGoverned(call: Call, id: string): Promise<Row> {
   const row = await find(call, id);
-  checkHolds(call, grantsOf(row));
+  await checkGoverns(call, id);
   return row;
-}
-
-async function bind(call: Call, identityId: string, { roles, projectRoles }: Grants): Promise<void> {
-  const bindings = [
-    ...roles.map((role) => ({ role, projectId: null as string | null })),
-    ...projectRoles.map(({ role, projectId }) => ({ role, projectId: projectId as string | null })),
-  ];
-  if (bindings.length === 0) return;
-  await run(
-    call.em,
-    `insert into role_binding (organization_id, identity_id, role, project_id)
-     select $1, $2, u.role, u.project_id from unnest($3::text[], $4::uuid[]) with ordinality as u(role, project_id, position)
-     group by u.role, u.project_id order by min(u.position)`,
-    [
-      call.caller.organizationId,
-      identityId,
-      bindings.map(({ role }) => role),
-      bindings.map(({ projectId }) => projectId),
-    ],
-  );
 }
 
 function nameTaken(error: unknown): never {
   const taken = violates(error, "machine_identity_organization_id_name_key");
   throw taken ? duplicate("name", "already exists in this organization") : error;
-}
-
-const grantsOf = (row: Row): Grants => ({
-  roles: row.roles,
-  projectRoles: row.project_roles.map(({ project_id: projectId, role }) => ({ projectId, role })),
-});
-
-const describeGrants = ({ roles, projectRoles }: Grants) => ({
-  roles: [...roles],
-  project_roles: projectRoles.map(({ projectId, role }) => ({ project_id: projectId, role })),
-});
-
-const timeOf = (text: string | null) => (text === null ? undefined : timestampFromDate(new Date(text)));
-
-function answerSecret(row: SecretRow) {
-  const usedUp = row.max_uses !== null && row.use_count >= row.max_uses;
-  const status = row.revoked_at !== null ? "revoked" : row.expired ? "expired" : usedUp ? "used_up" : "active";
-  return {
-    id: row.id,
-    description: row.description,
-    prefix: row.prefix,
-    maxUses: row.max_uses ?? undefined,
-    useCount: row.use_count,
-    status,
-    revokedReason: row.revoked_reason ?? undefined,
-    expiresAt: timeOf(row.expires_at),
-    createdAt: timeOf(row.created_at),
-  };
 }

@@ -13,6 +13,8 @@ const MachineIdentityTable = defineEntity({
     accessTokenTtlSeconds: p.integer().nullable(),
     allowedIps: p.array().columnType("text[]").defaultRaw("'{}'"),
     rateLimitPerMinute: p.integer().nullable(),
+    /** Access tokens carry the number that stood here when they were issued; another one ends them. */
+    credentialVersion: p.integer().default(1),
     lastAuthenticatedAt: time().nullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
@@ -39,6 +41,7 @@ export const RoleBinding = defineEntity({
     role: p.text(),
     projectId: p.uuid().nullable().index("role_binding_project_id_index"),
   },
+  indexes: [{ name: "role_binding_organization_id_role_index", properties: ["organizationId", "role"] }],
   filters: tenantFilter,
 });
 

@@ -4,6 +4,7 @@ import { LockMode } from "@mikro-orm/core";
 import * as pb from "../../../gen/ts/holdfast/auth/v1/project_service_pb.ts";
 import { run } from "../db/database.ts";
 import { Conditions, fetchPage } from "../db/page.ts";
+import { timestampOf } from "../db/timestamp.ts";
 import { conflict, duplicate, notFound, violates } from "../errors.ts";
 import { type Call, callOf } from "../wire/call.ts";
 import { mentions } from "../wire/update-mask.ts";
@@ -129,6 +130,6 @@ const answerRow = (row: Row) => ({
   name: row.name,
   description: row.description,
   keyScope: row.key_scope,
-  createdAt: timestampFromDate(new Date(row.created_at)),
-  updatedAt: timestampFromDate(new Date(row.updated_at)),
+  createdAt: timestampOf(row.created_at),
+  updatedAt: timestampOf(row.updated_at),
 });

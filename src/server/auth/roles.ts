@@ -37,10 +37,14 @@ export const permissions = [
   "gateway:connect",
 ] as const;
 
+const vocabulary: ReadonlySet<string> = new Set(permissions);
+
+export const isPermission = (text: string): boolean => vocabulary.has(text);
+
 const machinePermissions = ["agent:report", "gateway:connect"];
 
 /** What each built-in role holds; gateway:admin holds nothing, it is itself asked for. */
-const builtInRoles: Readonly<Record<string, readonly string[]>> = {
+export const builtInRoles: Readonly<Record<string, readonly string[]>> = {
   admin: permissions.filter((permission) => !machinePermissions.includes(permission)),
   "gateway:admin": [],
   editor: [
@@ -72,7 +76,7 @@ const builtInRoles: Readonly<Record<string, readonly string[]>> = {
   gateway: ["gateway:connect"],
 };
 
-/** The permissions that a role holds; undefined when there is no such role. */
+/** The permissions that a built-in role holds; undefined when there is no such role. */
 export function permissionsOf(role: string): readonly string[] | undefined {
   return Object.hasOwn(builtInRoles, role) ? builtInRoles[role] : undefined;
 }

@@ -4,9 +4,10 @@ import type * as pb from "../../../gen/ts/holdfast/auth/v1/token_service_pb.ts";
 import type { Config } from "../config.ts";
 import { authInvalid, invalid, Refusal } from "../errors.ts";
 import { type Call, callOf } from "../wire/call.ts";
-import type { AccessTokens } from "./access-tokens.ts";
+import { type AccessTokens, claimsOf } from "./access-tokens.ts";
 import { hashOf } from "./client-credentials.ts";
-import { addressCheck, type Identities } from "./identities.ts";
+import type { FailedLogins } from "./failed-logins.ts";
+import { addressCheck, readHolder } from "./identities.ts";
 
 interface Client {
   readonly identity_id: string;
@@ -35,17 +36,24 @@ const useSecret = `with used as (
     where id = $2 and (last_authenticated_at is null or last_authenticated_at < now() - interval '1 minute'))
   select count(*)::int as used from used`;
 
+interface TokenServiceOptions {
+  readonly config: Config;
+  readonly accessTokens: AccessTokens;
+  readonly failedLogins: FailedLogins;
+  readonly pepper: KeyObject;
+}
+
 /** The methods of token_service.proto. */
 export class TokenService implements ServiceImpl<typeof pb.TokenService> {
   readonly #config: Config;
-  readonly #tokens: AccessTokens;
-  readonly #identities: Identities;
+  readonly #accessTokens: AccessTokens;
+  readonly #failedLogins: FailedLogins;
   readonly #pepper: KeyObject;
 
-  constructor(config: Config, tokens: AccessTokens, identities: Identities, pepper: KeyObject) {
+  constructor({ config, accessTokens, failedLogins, pepper }: TokenServiceOptions) {
     this.#config = config;
-    this.#tokens = tokens;
-    this.#identities = identities;
+    this.#accessTokens = accessTokens;
+    this.#failedLogins = failedLogins;
     this.#pepper = pepper;
   }
 
@@ -65,7 +73,11 @@ export class TokenService implements ServiceImpl<typeof pb.TokenService> {
     return this.#exchange(callOf(context), clientId, clientSecret);
   }
 
-  async #exchange(call: Call, clientId: string, clientSecret: string) {
+  #exchange(call: Call, clientId: string, clientSecret: string) {
+    return this.#failedLogins.guard(`client:${clientId}`, () => this.#login(call, clientId, clientSecret));
+  }
+
+  async #login(call: Call, clientId: string, clientSecret: string) {
     call.action = "auth.login_failed";
     // A bearer token sent along is nobody's here: the attempt belongs to the client that is logging in.
     call.identity = undefined;
@@ -87,22 +99,15 @@ export class TokenService implements ServiceImpl<typeof pb.TokenService> {
     }
     const [use] = await call.query<{ used: number }>(useSecret, [client.secret_id, identityId]);
     if (use?.used !== 1) throw authInvalid("client id or secret is wrong");
-    call.identity = await this.#identities.read(call, identityId);
-    if (call.identity === undefined) throw authInvalid("client id or secret is wrong");
+    const holder = await readHolder(call, identityId);
+    if (holder === undefined) throw authInvalid("client id or secret is wrong");
+    call.identity = holder;
     call.action = "auth.login";
     const ttlSeconds = Math.min(
       client.access_token_ttl_seconds ?? this.#config.ACCESS_TOKEN_TTL_SECONDS,
       this.#config.ACCESS_TOKEN_TTL_SECONDS,
     );
-    const roles = [...call.identity.roles];
-    const claims = {
-      sub: identityId,
-      sub_type: "machine_identity",
-      org_id: organizationId,
-      roles,
-      amr: ["client_secret"],
-    } as const;
-    const accessToken = await this.#tokens.issue(claims, ttlSeconds, call.now);
+    const accessToken = await this.#accessTokens.issue(claimsOf(holder, "client_secret"), ttlSeconds, call.now);
     return { accessToken, tokenType: "Bearer", expiresIn: ttlSeconds };
   }
 }

@@ -42,7 +42,7 @@ async function write(title: string, sql: string): Promise<void> {
   const imported = `import { Migration${number} } from "./${file}";\n`;
   await writeFile(
     new URL("list.ts", migrations),
-    list.replace(/\n\/\*\*/, `${imported}\n/**`).replace(/\];\n$/, `${entry}];\n`),
+    list.replace(/\n\/\*\*/, `${imported}\n/**`).replace(/,?\s*\];\n$/, `,\n${entry}];\n`),
   );
   console.log(`src/server/db/migrations/${file}: look it over, and keep it working on the schema before it`);
 }

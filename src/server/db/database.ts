@@ -51,9 +51,7 @@ export class Database implements Queries {
 
   /** Brings the schema up to date; of several replicas that start at once one does it and the others wait. */
   async migrate(): Promise<void> {
-    const session = new pg.Client({ connectionString: this.#options.url, application_name: "holdfast-migrate" });
-    session.on("error", () => {});
-    await session.connect();
+    const session = await this.openSession("holdfast-migrate");
     try {
       await session.query("set lock_timeout = '120s'");
       await session.query("select pg_advisory_lock(hashtextextended('holdfast:migrations', 0))");
@@ -72,6 +70,19 @@ export class Database implements Queries {
     } finally {
       await orm.close(true);
     }
+  }
+
+  /** A connection of its own, outside the pool, for what outlasts a call. End it. */
+  async openSession(name: string): Promise<pg.Client> {
+    const session = new pg.Client({
+      connectionString: this.#options.url,
+      application_name: name,
+      connectionTimeoutMillis: timeouts.connectionTimeoutMillis,
+      keepAlive: true,
+    });
+    session.on("error", () => {});
+    await session.connect();
+    return session;
   }
 
   /** An entity manager of its own, which sees the rows of one organization only. */
@@ -114,7 +125,7 @@ function configurationOf(
       silent: true,
       tableName: "migration",
     },
-    schemaGenerator: { ignoreSchema: ["jobs"], skipTables: ["migration"] },
+    schemaGenerator: { ignoreSchema: ["audit", "jobs"], ignoreTriggers: true, skipTables: ["migration"] },
     pool: { min: 0, max: poolSize, idleTimeoutMillis: 30_000 },
     driverOptions: {
       Client: ServiceClient,
@@ -134,15 +145,30 @@ export async function run<Row>(em: EntityManager, text: string, values: readonly
   return rows as Row[];
 }
 
+type OutcomeListener = (committed: boolean) => void;
+const outcomeListeners = new WeakMap<EntityManager, OutcomeListener[]>();
+
+/** Hears how the transaction of `em` that runs now ends; not committed also means that nobody knows. */
+export function onOutcome(em: EntityManager, listener: OutcomeListener): void {
+  const listeners = outcomeListeners.get(em) ?? [];
+  listeners.push(listener);
+  outcomeListeners.set(em, listeners);
+}
+
 /** Runs `work` in a transaction of `em` that commits when it returns and rolls back when it throws. */
 export async function inTransaction<T>(em: EntityManager, work: () => Promise<T>): Promise<T> {
+  let committed = false;
   await em.begin();
   try {
     const result = await work();
     await em.commit();
+    committed = true;
     return result;
   } catch (error) {
     await em.rollback().catch(() => {});
     throw error;
+  } finally {
+    for (const listener of outcomeListeners.get(em) ?? []) listener(committed);
+    outcomeListeners.delete(em);
   }
 }

@@ -30,10 +30,11 @@ export class Conditions {
     return this;
   }
 
-  /** Adds a condition that the column contains the text, whatever its case. */
-  contains(column: string, text: string | undefined): this {
+  /** Adds a condition that the column, or one of several, contains the text, whatever its case. */
+  contains(columns: string | readonly string[], text: string | undefined): this {
     if (text === undefined || text === "") return this;
-    return this.add(`${column} ilike ?`, `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`);
+    const either = [columns].flat().map((column) => `${column} ilike ?`);
+    return this.add(`(${either.join(" or ")})`, `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`);
   }
 
   get text(): string {

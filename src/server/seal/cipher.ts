@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 
-/** First byte of everything sealed; a later format gets another number. */
+/** First byte of everything sealed; another format gets another number (kms-key.ts has 2). */
 const formatVersion = 1;
 const ivLength = 12;
 const tagLength = 16;

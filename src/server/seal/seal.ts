@@ -1,8 +1,12 @@
 import { createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { ConfigError } from "../config.ts";
-import { type Database, type EntityManager, type Queries, run } from "../db/database.ts";
-import { decrypt, encrypt, newKey, SealBroken, unwrapKey } from "./cipher.ts";
+import { type EntityManager, type Queries, run } from "../db/database.ts";
+import { unavailable } from "../errors.ts";
+import { decrypt, encrypt, keyLength, newKey, SealBroken, unwrapKey } from "./cipher.ts";
+import { KeyServiceError } from "./key-wrapping.ts";
+import type { MasterKey } from "./master-key.ts";
+import { organizationKeys, serviceKeys } from "./wrapped-keys.ts";
 
 /** Where sealed bytes belong: moved to another record, version or organization they do not open. */
 export interface Place {
@@ -17,40 +21,44 @@ const organizationKeyTtlMs = 5 * 60_000;
 
 /** Encryption at rest: the master key wraps a key per organization, which wraps a key per record, which seals its bytes. */
 export class Seal {
-  readonly #db: Database;
-  readonly #master: KeyObject;
-  readonly #organizationKeys = new LRUCache<string, KeyObject>({ max: 1000, ttl: organizationKeyTtlMs });
+  readonly #db: Queries;
+  readonly #master: MasterKey;
+  /** Promises, so that of many calls that miss the same key one asks the key service for it. */
+  readonly #organizationKeys = new LRUCache<string, Promise<KeyObject>>({ max: 1000, ttl: organizationKeyTtlMs });
 
-  constructor(db: Database, master: KeyObject) {
+  constructor(db: Queries, master: MasterKey) {
     this.#db = db;
     this.#master = master;
   }
 
   /**
    * The bytes of a key of the installation, made on first use and the same on every replica. Throws a ConfigError when
-   * the master key is not the one that this database was made with.
+   * the master key is not the one that this database was made with, or cannot be used.
    */
-  async serviceKey(name: string, create: () => Buffer = () => randomBytes(32)): Promise<Buffer> {
-    const place = `holdfast/v1|service-key|${name}`;
-    const [row] = await this.#db.query<{ wrapped: Buffer }>(
-      `with made as (
-           insert into service_key (name, wrapped) values ($1, $2) on conflict do nothing returning wrapped)
-         select wrapped from made union all select wrapped from service_key where name = $1 limit 1`,
-      [name, encrypt(this.#master, place, create())],
-    );
-    // Nothing comes back when another replica has just made the key: then it is there to read.
-    if (row === undefined) return this.serviceKey(name, create);
+  async serviceKey(name: string, create: () => Buffer = () => randomBytes(keyLength)): Promise<Buffer> {
+    const place = serviceKeys.place(name);
+    const [row] = await this.#db.query<{ wrapped: Buffer }>("select wrapped from service_key where name = $1", [name]);
+    if (row === undefined) {
+      await this.#db.query("insert into service_key (name, wrapped) values ($1, $2) on conflict do nothing", [
+        name,
+        await this.#master.wrap(place, create()),
+      ]);
+      // What another replica has made first is the key.
+      return this.serviceKey(name, create);
+    }
     try {
-      return decrypt(this.#master, place, row.wrapped);
+      return await this.#master.unwrap(place, row.wrapped);
     } catch (error) {
       if (!(error instanceof SealBroken)) throw error;
-      throw new ConfigError("SERVICE_MASTER_KEY is not the key that this database was sealed with", { cause: error });
+      throw new ConfigError(this.#master.mismatch, { cause: error });
     }
   }
 
   /** Makes the key of a new organization, in the transaction of `em`. */
   async createOrganizationKey(em: EntityManager, organizationId: string): Promise<void> {
-    const { wrapped } = newKey(this.#master, organizationPlace(organizationId));
+    const key = randomBytes(keyLength);
+    const wrapped = await this.#master.wrap(organizationKeys.place(organizationId), key).catch(refuseWhileAway);
+    key.fill(0);
     await run(em, "insert into organization_key (organization_id, wrapped) values ($1, $2)", [organizationId, wrapped]);
   }
 
@@ -84,15 +92,28 @@ export class Seal {
       [organizationId],
     );
     if (row === undefined) throw new Error(`organization ${organizationId} has no key`);
-    const key = unwrapKey(this.#master, organizationPlace(organizationId), row.wrapped);
-    this.#organizationKeys.set(organizationId, key);
-    return key;
+    return this.#organizationKeys.get(organizationId) ?? this.#openOrganizationKey(organizationId, row.wrapped);
   }
+
+  #openOrganizationKey(organizationId: string, wrapped: Buffer): Promise<KeyObject> {
+    const opening = this.#master.unwrap(organizationKeys.place(organizationId), wrapped).then((bytes) => {
+      const key = createSecretKey(bytes);
+      bytes.fill(0);
+      return key;
+    }, refuseWhileAway);
+    this.#organizationKeys.set(organizationId, opening);
+    opening.catch(() => this.#organizationKeys.delete(organizationId));
+    return opening;
+  }
+}
+
+/** A key service that is away costs a call what a database that is away costs it: a 503 that says to try again. */
+function refuseWhileAway(error: unknown): never {
+  throw error instanceof KeyServiceError ? unavailable("the key management service cannot be used", error) : error;
 }
 
 /** Bytes of a key as a KeyObject, which is several times faster in use than the bytes. */
 export const asKey = (bytes: Buffer): KeyObject => createSecretKey(bytes);
 
-const organizationPlace = (organizationId: string) => `holdfast/v1|organization-key|${organizationId}`;
 const dataKeyPlace = (organizationId: string, recordId: string) => `holdfast/v1|data-key|${organizationId}|${recordId}`;
 const text = (at: Place) => `holdfast/v1|${at.kind}|${at.organizationId}|${at.recordId}|${at.version}`;

@@ -8,7 +8,7 @@ import { ValueReader } from "./value-reader.ts";
 export const secrets: Context = {
   entities: [Secret, SecretVersion],
   services: ({ db, seal }) => [{ descriptor, implementation: new SecretService(seal, new ValueReader(db)) }],
-  jobs: ({ db, logger }) => [expiryJob(db, logger)],
+  jobs: (core) => [expiryJob(core)],
   statistics: {
     total_secrets: "select count(*) from secret where status = 'active' and (expires_at is null or expires_at > now())",
   },

@@ -1,7 +1,7 @@
-import { type AuditEvent, record, systemEvent } from "../audit/audit-writer.ts";
-import { type Database, type EntityManager, run } from "../db/database.ts";
+import { type AuditEvent, type AuditWriter, systemEvent } from "../audit/audit-writer.ts";
+import type { Core } from "../context.ts";
+import { type EntityManager, run } from "../db/database.ts";
 import { asSystem, type Job } from "../jobs.ts";
-import type { Logger } from "../logging.ts";
 import type { Call } from "../wire/call.ts";
 import type { Secret } from "./secret.ts";
 
@@ -34,19 +34,20 @@ export function recordExpiry(call: Call, { id, key, projectId }: Pick<Secret, "i
 }
 
 /** Writes down, within a minute, what readers see from the instant a secret's life is over (gaps 2.8). */
-export function expiryJob(db: Database, logger: Logger): Job {
+export function expiryJob({ db, audit, logger }: Core): Job {
   return {
     name: "secret.expire",
     schedule: "* * * * *",
     async run() {
       let swept = 0;
-      for (let batch = batchSize; batch === batchSize; swept += batch) batch = await asSystem(db, sweep);
+      for (let batch = batchSize; batch === batchSize; swept += batch)
+        batch = await asSystem(db, (em) => sweep(em, audit));
       if (swept > 0) logger.info({ secrets: swept }, "secrets expired");
     },
   };
 }
 
-async function sweep(em: EntityManager): Promise<number> {
+async function sweep(em: EntityManager, audit: AuditWriter): Promise<number> {
   const expired = await run<Expired>(
     em,
     `update secret s set status = 'deleted', deleted_at = s.expires_at, updated_at = s.expires_at
@@ -55,7 +56,7 @@ async function sweep(em: EntityManager): Promise<number> {
      ${returning}`,
     [batchSize],
   );
-  await record(em, expired.map(eventOf));
+  await audit.record(em, expired.map(eventOf));
   return expired.length;
 }
 

@@ -1,5 +1,5 @@
 import { Refusal } from "../errors.ts";
-import type { HttpRequest } from "./rest.ts";
+import type { HttpRequest } from "./rest-answer.ts";
 
 export interface BodyLimits {
   readonly mostBytes: number;

@@ -10,9 +10,13 @@ import type { MethodPolicy } from "./policy.ts";
 export interface Source {
   readonly door: "rest" | "rpc";
   readonly requestId: string;
+  /** The HTTP method, as in "POST". */
+  readonly method: string;
   /** The client's address, taken from X-Forwarded-For only behind trusted proxies. */
   readonly address: string;
   header(name: string): string | undefined;
+  /** Whether a page of this Origin is one that this server sent. */
+  isOwnOrigin(origin: string): boolean;
 }
 
 /** What a call was about, for its audit event. */
@@ -42,6 +46,8 @@ export class Call implements Queries {
   unreadableBecause: Refusal | undefined;
   /** Sent with the answer, whatever it is. */
   readonly headers: Record<string, string> = {};
+  /** The values of Set-Cookie. */
+  readonly cookies: string[] = [];
   /** Replaces the declared status of a REST answer. */
   status: number | undefined;
   /** What is recorded; the method may name another action, or none. */
@@ -50,7 +56,7 @@ export class Call implements Queries {
   /** Events beside the call's own, committed with it. */
   readonly events: AuditEvent[] = [];
   #em: EntityManager | undefined;
-  readonly #afterCommit: (() => void)[] = [];
+  readonly #afterCommit: (() => void | Promise<void>)[] = [];
   #inTransaction = false;
   #authorized = false;
 
@@ -76,7 +82,7 @@ export class Call implements Queries {
   async inTransaction<T>(work: () => Promise<T>): Promise<T> {
     this.#inTransaction = true;
     const result = await inTransaction(this.em, work);
-    for (const listener of this.#afterCommit) listener();
+    await Promise.all(this.#afterCommit.map((listener) => listener()));
     return result;
   }
 
@@ -84,8 +90,8 @@ export class Call implements Queries {
     return this.#inTransaction ? run<Row>(this.em, text, values) : this.db.query<Row>(text, values);
   }
 
-  /** Runs after the commit, and not at all when there is none. */
-  afterCommit(listener: () => void): void {
+  /** Runs after the commit and before the answer, and not at all when there is none. Must not throw. */
+  afterCommit(listener: () => void | Promise<void>): void {
     this.#afterCommit.push(listener);
   }
 
@@ -155,6 +161,7 @@ export class Call implements Queries {
     const { subject = this.subject, bySystem = false } = given;
     const reason = given.reason ?? subject.reason ?? "";
     const { identity, source } = this;
+    const usedToken = identity?.credential?.type === "api_token" ? identity.credential.id : undefined;
     const organizationId = identity?.organizationId ?? this.organizationId;
     if (organizationId === undefined) throw new Error("an audit event needs an organization");
     return {
@@ -173,7 +180,7 @@ export class Call implements Queries {
       requestId: source.requestId,
       sourceIp: source.address,
       userAgent: source.header("user-agent")?.slice(0, 512) ?? null,
-      details: subject.details ?? {},
+      details: { ...subject.details, ...(usedToken === undefined ? {} : { api_token_id: usedToken }) },
     };
   }
 

@@ -17,33 +17,42 @@ import {
 import { type Logger, redact } from "../logging.ts";
 import { type Call, callIn } from "./call.ts";
 import { addressKey } from "./client-address.ts";
-import type { Authenticate } from "./identity.ts";
+import type { Authenticate, Identity, Presented } from "./identity.ts";
 import type { MethodPolicy } from "./policy.ts";
 import type { RateLimits } from "./rate-limits.ts";
+import { checkCsrf, cookieOf } from "./session-cookie.ts";
+import { replacingErrors } from "./stream-calls.ts";
 import { checkTexts } from "./texts.ts";
 
 /** Finds out who calls; refuses nobody, so that a bad token is counted before it is refused. */
 async function identify(call: Call, authenticate: Authenticate): Promise<void> {
-  const authorization = call.source.header("authorization");
-  if (authorization === undefined) return;
-  const [, scheme = "", token = ""] = /^(\S*)\s*(.*)$/.exec(authorization.trim()) ?? [];
-  if (scheme.toLowerCase() !== "bearer") {
-    call.anonymousBecause = authInvalid("the Authorization header must be of the scheme Bearer");
-  } else if (token === "") call.anonymousBecause = authRequired();
-  else {
-    try {
-      call.identity = await authenticate(token);
-    } catch (error) {
-      call.anonymousBecause = toRefusal(error);
-    }
+  try {
+    const presented = presentedBy(call);
+    if (presented !== undefined) call.identity = await authenticate(presented);
+  } catch (error) {
+    call.anonymousBecause = toRefusal(error);
   }
+}
+
+/** The credential of a request; a cookie counts only without an Authorization header (gaps section 10). */
+function presentedBy({ source }: Call): Presented | undefined {
+  const authorization = source.header("authorization");
+  if (authorization === undefined) {
+    const cookie = cookieOf(source);
+    return cookie === undefined ? undefined : { cookie };
+  }
+  const [, scheme = "", bearer = ""] = /^(\S*)\s*(.*)$/.exec(authorization.trim()) ?? [];
+  if (scheme.toLowerCase() !== "bearer") {
+    throw authInvalid("the Authorization header must be of the scheme Bearer");
+  }
+  return bearer === "" ? undefined : { bearer };
 }
 
 /** Counts the request and says where the caller stands; throws RATE_LIMITED past the limit (gaps section 11). */
 async function limit(call: Call, rateClass: RateClass, limits: RateLimits): Promise<void> {
   const { identity } = call;
   const byAddress = rateClass === RateClass.AUTH || identity === undefined;
-  const key = byAddress ? addressKey(call.source.address) : identity.id;
+  const key = byAddress ? addressKey(call.source.address) : rateKeyOf(identity);
   const standing = await limits.count(rateClass, key, byAddress ? undefined : identity.rateLimitPerMinute);
   if (standing === undefined) return;
   call.headers["x-ratelimit-limit"] = String(standing.limit);
@@ -56,6 +65,9 @@ async function limit(call: Call, rateClass: RateClass, limits: RateLimits): Prom
     });
   }
 }
+
+/** What a caller is counted by: each API token by itself (gaps section 11). */
+const rateKeyOf = ({ id, credential }: Identity) => (credential?.type === "api_token" ? credential.id : id);
 
 /** Finds out who calls, and counts the call against the limit of its class; throws RATE_LIMITED. */
 export type Admit = (call: Call) => Promise<void>;
@@ -73,9 +85,7 @@ export function recording(audit: AuditWriter, logger: Logger): Interceptor {
   return (next) => async (request) => {
     const call = callIn(request);
     call.action = call.policy?.action ?? "";
-    try {
-      return await next(request);
-    } catch (error) {
+    const refused = async (error: unknown) => {
       const refusal = toRefusal(error);
       logRefusal(logger, call, refusal);
       const outcome = refusal.status === 401 || refusal.status === 403 ? "denied" : "failure";
@@ -84,7 +94,13 @@ export function recording(audit: AuditWriter, logger: Logger): Interceptor {
       if (action !== "" && known !== undefined && refusal.errorCode !== "SERVICE_UNAVAILABLE") {
         await audit.write(call.event(action, outcome, { reason: refusal.errorCode }));
       }
-      throw refusal;
+      return refusal;
+    };
+    try {
+      const answer = await next(request);
+      return answer.stream ? { ...answer, message: replacingErrors(answer.message, refused) } : answer;
+    } catch (error) {
+      throw await refused(error);
     }
   };
 }
@@ -116,6 +132,7 @@ function authorize(call: Call, enabledFeatures: ReadonlySet<string>): void {
   if (policy === undefined) throw new Error("a call without a policy");
   const isPublic = policy.caller.case === "public";
   requireIdentity(call, policy);
+  if (!isPublic) checkCsrf(call);
   if (policy.feature !== "" && !enabledFeatures.has(policy.feature)) {
     throw new Refusal("FEATURE_DISABLED", `the feature ${policy.feature} is switched off`);
   }
@@ -141,13 +158,25 @@ export function validating(logger: Logger): Interceptor {
   return (next) => async (request) => {
     const call = callIn(request);
     if (call.unreadableBecause !== undefined) throw call.unreadableBecause;
-    if (!request.stream) validate(validator, call, request.method.input, request.message);
-    if (!request.stream && logger.isLevelEnabled("trace")) {
-      const message = redact(request.method.input, request.message);
-      logger.trace({ request_id: call.source.requestId, method: request.method.name, message }, "call");
-    }
+    const { method } = request;
+    const check = (message: Message) => {
+      validate(validator, call, method.input, message);
+      if (!logger.isLevelEnabled("trace")) return;
+      const shown = redact(method.input, message);
+      logger.trace({ request_id: call.source.requestId, method: method.name, message: shown }, "call");
+    };
+    if (request.stream) return next({ ...request, message: checkingEach(request.message, check) });
+    check(request.message);
     return next(request);
   };
+}
+
+/** The messages of a stream, each checked when the method asks for it. */
+async function* checkingEach<T extends Message>(messages: AsyncIterable<T>, check: (message: T) => void) {
+  for await (const message of messages) {
+    check(message);
+    yield message;
+  }
 }
 
 function validate(validator: Validator, call: Call, schema: DescMessage, message: Message): void {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Refusal, toRefusal } from "../errors.ts";
 import type { Call } from "./call.ts";
 import type { Admit } from "./chain.ts";
-import { type HttpRequest, type HttpResponse, sendRefusal } from "./rest.ts";
+import { type HttpRequest, type HttpResponse, sendRefusal } from "./rest-answer.ts";
 
 const require = createRequire(import.meta.url);
 const openApiPath = "/api/v1/openapi.json";

@@ -1,5 +1,5 @@
 import type { Http2ServerRequest } from "node:http2";
-import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
+import type { DescMethodServerStreaming, DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import {
   Code,
   type ConnectRouter,
@@ -20,7 +20,9 @@ import type { Handler } from "./listener.ts";
 import { rpcBodyLimits } from "./message-bytes.ts";
 import { checkPolicies, policyOf } from "./policy.ts";
 import { reflection } from "./reflection.ts";
-import { type HttpRequest, RestDoor, sendRefusal } from "./rest.ts";
+import { RestDoor } from "./rest.ts";
+import { type HttpRequest, sendRefusal } from "./rest-answer.ts";
+import { replacingErrors, type StreamCall, streamCalls } from "./stream-calls.ts";
 import { type UnaryCall, unaryCalls } from "./unary-calls.ts";
 import { longestTimeoutMs, sendGrpcRefusal, unaryGrpc } from "./unary-grpc.ts";
 import { refuseNoCall, unaryWeb } from "./unary-web.ts";
@@ -49,12 +51,14 @@ interface DoorOptions {
 export function doors(options: DoorOptions): Handler {
   const { services, admit, chain, newCall, documents } = options;
   const calls = new Map<DescMethodUnary, UnaryCall>();
+  const streamed = new Map<DescMethodServerStreaming, StreamCall>();
   for (const { descriptor, implementation } of services) {
     checkPolicies(descriptor);
     const links = [entrance(admit), ...chain];
     for (const [method, call] of unaryCalls(descriptor, implementation, links)) calls.set(method, call);
+    for (const [method, call] of streamCalls(descriptor, implementation, links)) streamed.set(method, call);
   }
-  const rest = new RestDoor({ calls, newCall, admit });
+  const rest = new RestDoor({ calls, streams: streamed, newCall, admit });
   const listed = [...services.map(({ descriptor }) => descriptor), Health, ServerReflection];
   const names = listed.map(({ typeName }) => typeName);
   const health = grpcHealth(names, options.isHealthy);
@@ -178,7 +182,8 @@ const describing: Interceptor = (next) => async (request) => {
   try {
     const answer = await next(request);
     for (const [name, value] of Object.entries(call.headers)) answer.header.set(name, value);
-    return answer;
+    if (!answer.stream) return answer;
+    return { ...answer, message: replacingErrors(answer.message, (error) => described(call, error)) };
   } catch (error) {
     throw described(call, error);
   }

@@ -1,11 +1,24 @@
-import { type DescField, type DescMethodUnary, getOption, hasOption } from "@bufbuild/protobuf";
+import {
+  type DescField,
+  type DescMethod,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  getOption,
+  hasOption,
+} from "@bufbuild/protobuf";
 import { http } from "../../../gen/ts/google/api/annotations_pb.ts";
 import type { HttpRule } from "../../../gen/ts/google/api/http_pb.ts";
 import { policy } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
 
+/** A method that REST can serve: the answer is one message, or a line of JSON for each. */
+export type RestMethod = DescMethodUnary | DescMethodServerStreaming;
+
+export const isRestMethod = (method: DescMethod): method is RestMethod =>
+  method.methodKind === "unary" || method.methodKind === "server_streaming";
+
 /** One REST route of a method, read from its google.api.http option. */
 export interface Binding {
-  readonly method: DescMethodUnary;
+  readonly method: RestMethod;
   readonly verb: "GET" | "POST" | "PUT" | "DELETE" | "PATCH";
   /** As it stands in the proto, as in "/api/v1/secrets/{id}". */
   readonly template: string;
@@ -22,10 +35,10 @@ export interface Binding {
   readonly acceptsForm: boolean;
 }
 
-const bindings = new Map<DescMethodUnary, readonly Binding[]>();
+const bindings = new Map<RestMethod, readonly Binding[]>();
 
 /** The routes of a method, none when it has no HTTP rule. Throws for a rule that this server cannot serve. */
-export function bindingsOf(method: DescMethodUnary): readonly Binding[] {
+export function bindingsOf(method: RestMethod): readonly Binding[] {
   let found = bindings.get(method);
   if (found === undefined) {
     const rule = hasOption(method, http) ? getOption(method, http) : undefined;
@@ -35,7 +48,7 @@ export function bindingsOf(method: DescMethodUnary): readonly Binding[] {
   return found;
 }
 
-function read(method: DescMethodUnary, rule: HttpRule): Binding {
+function read(method: RestMethod, rule: HttpRule): Binding {
   const { case: kind, value: template } = rule.pattern;
   if (kind === undefined || kind === "custom") throw new Error(`${method.name}: HTTP rule without a usual verb`);
   const pathFields = [...template.matchAll(/\{([^}]*)\}/g)].map(([, name = ""]) => name);
@@ -59,11 +72,7 @@ function read(method: DescMethodUnary, rule: HttpRule): Binding {
   };
 }
 
-function fieldNamed(
-  method: DescMethodUnary,
-  name: string,
-  fields: readonly DescField[] = method.input.fields,
-): DescField {
+function fieldNamed(method: RestMethod, name: string, fields: readonly DescField[] = method.input.fields): DescField {
   const field = fields.find((each) => each.name === name);
   if (field === undefined) throw new Error(`${method.name}: there is no field ${name}`);
   return field;

@@ -4,6 +4,7 @@ import type { Interceptor, UnaryRequest, UnaryResponse } from "@connectrpc/conne
 import { type Database, run } from "../db/database.ts";
 import { conflict, invalidField } from "../errors.ts";
 import type { Job } from "../jobs.ts";
+import { showsSecret } from "../logging.ts";
 import { decrypt, encrypt } from "../seal/cipher.ts";
 import { type Call, callIn } from "./call.ts";
 import { bindingsOf } from "./http-rule.ts";
@@ -57,10 +58,10 @@ async function replayOrRun(
     if (!timingSafeEqual(stored.request, fingerprint)) {
       throw conflict("the Idempotency-Key was used for another request");
     }
-    if (call.policy?.answersCredential && stored.age_ms > credentialReplayMs) {
+    const message = fromBinary(request.method.output, decrypt(key, place, stored.outcome));
+    if (stored.age_ms > credentialReplayMs && showsSecret(request.method.output, message)) {
       throw conflict("the credential in this answer can no longer be shown");
     }
-    const message = fromBinary(request.method.output, decrypt(key, place, stored.outcome));
     call.headers["idempotency-replayed"] = "true";
     call.about({ details: { replayed: true } });
     authorizeReplay(call, stored);

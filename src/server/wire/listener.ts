@@ -9,7 +9,7 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import { notFound, Refusal } from "../errors.ts";
 import { requestIdFrom } from "./call.ts";
-import type { HttpRequest, HttpResponse } from "./rest.ts";
+import type { HttpRequest, HttpResponse } from "./rest-answer.ts";
 
 export type Handler = (request: HttpRequest, response: HttpResponse) => void;
 

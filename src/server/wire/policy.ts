@@ -1,7 +1,7 @@
-import { type DescMethod, type DescMethodUnary, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
+import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { feature, type Policy, policy, RateClass } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
-import { bindingsOf } from "./http-rule.ts";
+import { bindingsOf, isRestMethod } from "./http-rule.ts";
 
 /** What the chain enforces for a method: its options of the proto, read once. */
 export interface MethodPolicy {
@@ -20,8 +20,6 @@ export interface MethodPolicy {
   readonly feature: string;
   /** No transaction is opened. */
   readonly readOnly: boolean;
-  /** The answer shows a credential that is shown once. */
-  readonly answersCredential: boolean;
   /** A malformed id in one of these is "not found", as it stands in the path (G-0.6). */
   readonly pathFields: ReadonlySet<string>;
 }
@@ -57,21 +55,8 @@ function read(method: DescMethod): MethodPolicy {
     resourceType: deniedAction.split(".")[0] ?? "",
     feature: getOption(method.parent, feature),
     readOnly: method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
-    answersCredential: method.output.fields.some(
-      (field) => field.proto.options?.debugRedact === true || holdsRedacted(field),
-    ),
-    pathFields: new Set(
-      method.methodKind === "unary"
-        ? bindingsOf(method as DescMethodUnary).flatMap((binding) => binding.pathFields)
-        : [],
-    ),
+    pathFields: new Set(isRestMethod(method) ? bindingsOf(method).flatMap((binding) => binding.pathFields) : []),
   };
-}
-
-function holdsRedacted(field: { readonly fieldKind: string; readonly message?: unknown }): boolean {
-  if (field.fieldKind !== "message") return false;
-  const { message } = field as { message: { fields: { proto: { options?: { debugRedact?: boolean } } }[] } };
-  return message.fields.some((inner) => inner.proto.options?.debugRedact === true);
 }
 
 /** Reads the policies of all methods of a service, so that a missing one stops the start and not a call. */

@@ -11,6 +11,7 @@ import {
   type UnaryResponse,
 } from "@connectrpc/connect";
 import { type Call, callKey } from "./call.ts";
+import type { RestMethod } from "./http-rule.ts";
 import { type MethodPolicy, policyOf } from "./policy.ts";
 
 /** What a door hands over beside the message. */
@@ -37,9 +38,9 @@ const contextSymbol = Symbol("context");
 const noHeaders = new Headers();
 
 /** A handler context that makes its signal and headers only when asked: most methods never look at them. */
-class LeanContext implements HandlerContext {
+export class LeanContext implements HandlerContext {
   readonly service: DescService;
-  readonly method: DescMethodUnary;
+  readonly method: RestMethod;
   readonly protocolName: string;
   readonly requestMethod = "POST";
   readonly url: string;
@@ -50,7 +51,7 @@ class LeanContext implements HandlerContext {
   #signal: AbortSignal | undefined;
   #requestHeader: Headers | undefined;
 
-  constructor(method: DescMethodUnary, incoming: Incoming) {
+  constructor(method: RestMethod, incoming: Incoming) {
     this.service = method.parent;
     this.method = method;
     this.protocolName = incoming.protocolName;
@@ -110,7 +111,7 @@ class LeanRequest {
 
   constructor(context: LeanContext, message: Message) {
     this.service = context.service;
-    this.method = context.method;
+    this.method = context.method as DescMethodUnary;
     this.url = context.url;
     this.contextValues = context.values;
     this.message = message;

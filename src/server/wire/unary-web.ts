@@ -12,7 +12,7 @@ import { readBody } from "./body.ts";
 import type { Call } from "./call.ts";
 import { parseJsonObject } from "./json-text.ts";
 import { acceptedEncodings, decompress, frame, rpcBodyLimits, unframe } from "./message-bytes.ts";
-import { addRefusalHeaders, type HttpRequest, type HttpResponse, sendRefusal } from "./rest.ts";
+import { addRefusalHeaders, type HttpRequest, type HttpResponse, sendRefusal } from "./rest-answer.ts";
 import { faultsOf } from "./rest-request.ts";
 import { messageOf, type UnaryCall } from "./unary-calls.ts";
 import { longestTimeoutMs, parse, statusTrailers } from "./unary-grpc.ts";
@@ -146,13 +146,14 @@ function trailerFrame(trailers: Record<string, string>): Buffer {
 }
 
 function send({ request, response, call }: Exchange, status: number, type: string, body: Uint8Array): void {
-  const headers: Record<string, string | number> = {
+  const headers: Record<string, string | number | string[]> = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     ...call.headers,
     "content-type": type,
     "content-length": body.length,
   };
+  if (call.cookies.length > 0) headers["set-cookie"] = call.cookies;
   if (!request.complete && request.httpVersionMajor < 2) headers["connection"] = "close";
   (response as ServerResponse).writeHead(status, headers);
   (response as ServerResponse).end(body);

@@ -1,22 +1,29 @@
 import type { Interceptor } from "@connectrpc/connect";
-import { type AuditWriter, record } from "../audit/audit-writer.ts";
+import type { AuditWriter } from "../audit/audit-writer.ts";
 import { Refusal } from "../errors.ts";
 import { type Call, callIn } from "./call.ts";
 
 /**
  * Runs the method. What it changes, its audit events and its jobs commit in one transaction; a method without side
  * effects runs in none, and its audit event, if it has one, is committed before the answer leaves. No audit, no answer.
+ * A stream runs in none either, and its event is committed before the first message leaves.
  * Past the end of the license nothing but a login is committed (G-17.6), which is the last of all checks (G-0.10).
  */
 export function unitOfWork(audit: AuditWriter, licenseEnd?: Date): Interceptor {
   return (next) => async (request) => {
     const call = callIn(request);
-    if (request.stream || call.policy === undefined) return next(request);
+    if (call.policy === undefined) return next(request);
+    const recordReading = async () => {
+      requireDecision(call);
+      await Promise.all(eventsOf(call).map((event) => audit.write(event)));
+    };
+    if (request.stream) {
+      const answer = await next(request);
+      return answer.stream ? { ...answer, message: beforeFirst(answer.message, recordReading) } : answer;
+    }
     if (call.policy.readOnly) {
       const answer = await next(request);
-      requireDecision(call);
-      const events = eventsOf(call);
-      if (events.length > 0) await Promise.all(events.map((event) => audit.write(event)));
+      await recordReading();
       return answer;
     }
     return call.inTransaction(async () => {
@@ -27,10 +34,21 @@ export function unitOfWork(audit: AuditWriter, licenseEnd?: Date): Interceptor {
       if (licenseEnd !== undefined && licenseEnd <= call.now && !isLogin) {
         throw new Refusal("LICENSE_EXPIRED", "the license has expired");
       }
-      await record(call.em, eventsOf(call));
+      await audit.record(call.em, eventsOf(call));
       return answer;
     });
   };
+}
+
+/** The messages of a stream, once `work` is done: the method has decided by then what it would say first. */
+async function* beforeFirst<T>(messages: AsyncIterable<T>, work: () => Promise<void>): AsyncGenerator<T> {
+  let isFirst = true;
+  for await (const message of messages) {
+    if (isFirst) await work();
+    isFirst = false;
+    yield message;
+  }
+  if (isFirst) await work();
 }
 
 const eventsOf = (call: Call) =>

@@ -1,10 +1,11 @@
 import { expect } from "chai";
+import { systemEvent } from "../../../src/server/audit/audit-writer.ts";
 import { useServer } from "../../harness/server.ts";
 
 const server = useServer();
 const keys = [
   "id occurred_at action outcome actor resource project_id reason request_id source_ip",
-  "user_agent details",
+  "user_agent details chain sequence previous_hash hash",
 ].flatMap((line) => line.split(" "));
 
 interface Event {
@@ -34,7 +35,9 @@ describe("ListAuditEvents", () => {
     expect(headers.get("x-total-count")).to.equal("1");
     const [event] = body.data;
     expect(event).to.have.all.keys(keys);
-    const { id: _, occurred_at, ...rest } = event;
+    const { id: _, occurred_at, chain, sequence, previous_hash, hash, ...rest } = event;
+    expect([chain, sequence].every((place) => place >= 1)).to.equal(true);
+    for (const each of [previous_hash, hash]) expect(each).to.match(/^[0-9a-f]{64}$/);
     expect(Math.abs(Date.parse(occurred_at) - Date.now())).to.be.lessThan(60_000);
     expect(rest).to.deep.equal({
       action: "secret.read_value",
@@ -100,8 +103,11 @@ describe("ListAuditEvents", () => {
   });
 
   it("selects by time: from is included, to is not, whatever the offset", async () => {
-    const { id } = await server.secret();
-    await server.sql("update audit_event set occurred_at = '2026-01-02T03:04:05.678Z' where resource_id = $1", [id]);
+    const id = "of another time";
+    const at = new Date("2026-01-02T03:04:05.678Z");
+    const [{ organization_id: organizationId }] = await server.sql("select organization_id from audit_event limit 1");
+    const event = { organizationId, action: "secret.create", resourceType: "secret", resourceId: id, resourceName: null };
+    await server.server.core.audit.write(systemEvent({ ...event, occurredAt: at }));
     const total = async (query: Record<string, string>) =>
       (await list({ resource_id: id, ...query })).body.pagination.total;
 
@@ -146,5 +152,72 @@ describe("ListAuditEvents", () => {
     expect(some.body.data.map(({ resource }: Event) => resource.id)).to.deep.equal([id]);
     expect(refused.status).to.equal(403);
     expect(await server.auditTrail()).to.include("editor audit.list denied");
+  });
+});
+
+describe("GetAuditEvent", () => {
+  const get = (id: string, by = server.admin) => by.rest("GET", `/api/v1/audit-logs/${id}`);
+
+  it("answers one event as the list does", async () => {
+    const { id } = await server.secret();
+    const { body: listed } = await list({ resource_id: id });
+
+    const { status, body } = await get(listed.data[0].id);
+
+    expect(status).to.equal(200);
+    expect(body).to.deep.equal(listed.data[0]);
+  });
+
+  it("looks for it by its id, in the months it can be of", async () => {
+    const { id } = await server.secret();
+    const { body: listed } = await list({ resource_id: id });
+    const { db } = server.server.core;
+    const query = db.query.bind(db);
+    const asked: [string, readonly unknown[]][] = [];
+    db.query = (text, values) => {
+      asked.push([text, values]);
+      return query(text, values);
+    };
+
+    await get(listed.data[0].id);
+    db.query = query;
+
+    const [text, values] = asked.find(([each]) => each.includes("from audit_event")) ?? ["", []];
+    await server.sql("analyze audit_event");
+    const plan = JSON.stringify(await server.sql(`explain (analyze, format json) ${text}`, [...values]));
+    expect(plan).to.include("Index Cond").and.include("(id =");
+    expect(plan.match(/"Relation Name"/g)?.length).to.be.within(1, 3);
+  });
+
+  it("is 404 for what is not there, is another organization's, or is no id", async () => {
+    const { admin } = await server.otherOrganization();
+    const { body: listed } = await list();
+    const { id } = listed.data[0];
+
+    const answers = [
+      await get(id, admin),
+      await get("0193b1d2-6a3e-7c1b-9a70-0d6c4f1f3f55"),
+      await get("ffffffff-ffff-4fff-bfff-ffffffffffff"),
+      await get("not-an-id"),
+    ];
+
+    for (const { status, body } of answers) {
+      expect(status).to.equal(404);
+      expect(body.error.code).to.equal("RESOURCE_NOT_FOUND");
+    }
+  });
+
+  it("is open to those who hold audit:read, at a project for that project's only", async () => {
+    const { body: project } = await server.admin.rest("POST", "/api/v1/projects", { name: "looked into" });
+    const { id: inside } = await server.secret({ project_id: project.id });
+    const { id: outside } = await server.secret();
+    const here = await server.as("reader-here", { projectRoles: [{ project_id: project.id, role: "auditor" }] });
+    const editor = await server.as("no-reader", ["editor"]);
+    const eventOf = async (resource_id: string) => (await list({ resource_id })).body.data[0].id;
+
+    expect((await get(await eventOf(inside), here)).status).to.equal(200);
+    expect((await get(await eventOf(outside), here)).status).to.equal(404);
+    expect((await get(await eventOf(inside), editor)).status).to.equal(403);
+    expect(await server.auditTrail()).to.include("no-reader audit.read denied");
   });
 });

@@ -106,6 +106,10 @@ describe("Nothing secret is kept or logged in clear", () => {
     plain["admin's token"] = admin.token ?? "";
     const { body: organization } = await admin.rest("POST", "/api/v1/organizations", { name: "o" });
     plain["another administrator's secret"] = organization.administrator.client_secret;
+    const { body: user } = await admin.rest("POST", "/api/v1/users", { username: "u" }, { "idempotency-key": "user" });
+    plain["enrollment token"] = user.enrollment_token;
+    const { body: reset } = await admin.rest("POST", `/api/v1/users/${user.id}/reset-enrollment`, {});
+    plain["another enrollment token"] = reset.enrollment_token;
   });
 
   it("in any column of any table", async () => {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
 import { bootstrap } from "../../../src/server/auth/bootstrap.ts";
+import { SrpAccounts } from "../../../src/server/auth/srp-accounts.ts";
 import { readConfig } from "../../../src/server/config.ts";
 import { createLogger } from "../../../src/server/logging.ts";
 import { readMasterKey } from "../../../src/server/seal/master-key.ts";
@@ -9,6 +10,7 @@ import { asKey } from "../../../src/server/seal/seal.ts";
 import { type Server, startServer } from "../../../src/server/server.ts";
 import { Client } from "../../harness/client.ts";
 import { cloneDatabase, dropDatabase } from "../../harness/databases.ts";
+import { loginAs } from "../../harness/person.ts";
 import { urlOf } from "../../harness/server.ts";
 
 const masterKey = randomBytes(32).toString("base64");
@@ -77,6 +79,36 @@ describe("The first start on an empty database", () => {
     expect(identities.data[0].roles).to.deep.equal(["admin", "gateway:admin"]);
   });
 
+  it("makes a user who is an administrator too, whose generated password works", async () => {
+    const server = await start();
+
+    const { username, password, passwordWasGiven } = server.bootstrapped ?? expect.fail("nothing was made");
+    const admin = await loginAs(new Client(urlOf(server), undefined), username, password);
+    const { body } = await admin.rest("GET", "/api/v1/users/me");
+
+    expect([username, passwordWasGiven]).to.deep.equal(["admin", false]);
+    expect(password).to.have.length(24);
+    expect(body).to.deep.include({ username: "admin", status: "active", roles: ["admin", "gateway:admin"] });
+  });
+
+  it("takes the user's name, password and an API token from the settings, and keeps none of them in clear", async () => {
+    const given = {
+      BOOTSTRAP_ADMIN_USERNAME: "Root@Example.org",
+      BOOTSTRAP_ADMIN_PASSWORD: "pässwort of the operator",
+      BOOTSTRAP_API_TOKEN: "a-token-of-the-operator",
+    };
+
+    const server = await start(given);
+    const nobody = new Client(urlOf(server), undefined);
+    const admin = await loginAs(nobody, "root@example.org", given.BOOTSTRAP_ADMIN_PASSWORD);
+    const byToken = await new Client(urlOf(server), given.BOOTSTRAP_API_TOKEN).rest("GET", "/api/v1/whoami");
+
+    expect(server.bootstrapped).to.deep.include({ username: "root@example.org", passwordWasGiven: true });
+    expect(byToken.body).to.deep.include({ id: admin.id, name: "root@example.org", roles: ["admin", "gateway:admin"] });
+    const [{ everything }] = await sql("select jsonb_agg(t)::text as everything from api_token t");
+    expect(everything).not.to.include(given.BOOTSTRAP_API_TOKEN);
+  });
+
   it("takes client id, client secret and project id from the settings", async () => {
     const given = {
       BOOTSTRAP_CLIENT_ID: "ci-administrator",
@@ -122,11 +154,12 @@ describe("The first start on an empty database", () => {
   it("makes one organization however many get to the empty database at the same moment", async () => {
     const { core } = await start();
     await sql(
-      "truncate organization, organization_key, project, machine_identity, client_secret, role_binding, secret cascade",
+      "truncate organization, organization_key, project, machine_identity, user_account, client_secret, role_binding, secret cascade",
     );
     const pepper = asKey(await core.seal.serviceKey("client-secret-pepper"));
+    const accounts = new SrpAccounts(core.seal, pepper);
 
-    const made = await Promise.all(Array.from({ length: 5 }, () => bootstrap(core, pepper)));
+    const made = await Promise.all(Array.from({ length: 5 }, () => bootstrap(core, { pepper, accounts })));
 
     expect(made.filter((each) => each !== undefined)).to.have.length(1);
     expect(await sql("select name from organization")).to.deep.equal([{ name: "default" }]);
@@ -143,6 +176,9 @@ describe("The first start on an empty database", () => {
     const cases = [
       ["BOOTSTRAP_CLIENT_SECRET", "short"],
       ["BOOTSTRAP_PROJECT_ID", "default"],
+      ["BOOTSTRAP_ADMIN_USERNAME", "two words"],
+      ["BOOTSTRAP_ADMIN_PASSWORD", "short"],
+      ["BOOTSTRAP_API_TOKEN", "with.dots.that.a.jwt.has"],
     ] as const;
     for (const [name, value] of cases) {
       expect(() => readConfig({ [`SERVICE_${name}`]: value })).to.throw(`SERVICE_${name}`);

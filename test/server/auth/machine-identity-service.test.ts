@@ -113,11 +113,14 @@ describe("A machine identity", () => {
         put(created.id, { name: `${created.name}-new` }),
         put(created.id, { allowed_ips: ["10.0.0.1"] }),
         put(created.id, { rate_limit_per_minute: 7 }),
+        put(created.id, { roles: ["viewer"] }),
+        put(created.id, { project_roles: [{ project_id: server.projectId, role: "editor" }] }),
       ]);
 
       const { body } = await server.admin.rest("GET", `${path}/${created.id}`);
       const expected = { name: `${created.name}-new`, allowed_ips: ["10.0.0.1"], rate_limit_per_minute: 7 };
-      expect(body).to.deep.include(expected);
+      expect(body).to.deep.include({ ...expected, roles: ["viewer"] });
+      expect(body.project_roles).to.have.length(1);
     }
   });
 
@@ -134,6 +137,7 @@ describe("A machine identity", () => {
 
   it("ends with its tokens, secrets and roles: 204, then 404", async () => {
     const client = await server.as("ending", ["viewer"]);
+    await client.rest("POST", "/api/v1/api-tokens", { name: "ci" });
 
     const first = await server.admin.rest("DELETE", `${path}/${client.id}`);
     const second = await server.admin.rest("DELETE", `${path}/${client.id}`);
@@ -142,10 +146,49 @@ describe("A machine identity", () => {
     expect((await client.rest("GET", "/api/v1/projects")).body.error.code).to.equal("AUTH_INVALID");
     const left = await server.sql(
       `select 1 from client_secret where machine_identity_id = $1
-       union all select 1 from role_binding where identity_id = $1`,
+       union all select 1 from role_binding where identity_id = $1
+       union all select 1 from api_token where owner_id = $1`,
       [client.id],
     );
     expect(left).to.deep.equal([]);
+  });
+
+  it("that is disabled is kept out at once, and let in again, but not with the tokens from before", async () => {
+    const client = await server.as("switched", ["viewer"]);
+    const { body: identity } = await server.admin.rest("GET", `${path}/${client.id}`);
+    const { body: secret } = await server.admin.rest("POST", `${path}/${client.id}/client-secrets`, {});
+    const { body: apiToken } = await client.rest("POST", "/api/v1/api-tokens", { name: "ci" });
+    const use = async (token: string | undefined) => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await server.anonymous.rest("GET", "/api/v1/projects", undefined, headers)).status;
+    };
+    const login = () =>
+      server.anonymous.rest("POST", "/api/v1/auth/universal-auth/login", {
+        client_id: identity.client_id,
+        client_secret: secret.client_secret,
+      });
+    const before = [await use(client.token), await use(apiToken.token)];
+
+    const disabled = await server.admin.rest("POST", `${path}/${client.id}/disable`, {});
+    const meanwhile = [await use(client.token), await use(apiToken.token), (await login()).status];
+    const enabled = await server.admin.rest("POST", `${path}/${client.id}/enable`, {});
+    const after = [await use(client.token), await use(apiToken.token), await use((await login()).body.access_token)];
+
+    expect([disabled.body.status, enabled.body.status]).to.deep.equal(["disabled", "active"]);
+    expect(before).to.deep.equal([200, 200]);
+    expect(meanwhile).to.deep.equal([401, 401, 401]);
+    expect(after).to.deep.equal([401, 200, 200]);
+  });
+
+  it("stays as it is when disabled again, and so does one that is enabled", async () => {
+    const { body: created } = await create();
+    const act = (verb: string) => server.admin.rest("POST", `${path}/${created.id}/${verb}`, {});
+
+    const answers = [await act("disable"), await act("disable"), await act("enable"), await act("enable")];
+
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200]);
+    expect(answers[1]?.body).to.deep.equal(answers[0]?.body);
+    expect(answers[3]?.body).to.deep.equal(answers[2]?.body);
   });
 
   it("is found by its id in capitals too", async () => {
@@ -190,12 +233,14 @@ describe("A machine identity", () => {
         await outsider.rest("GET", path),
         await outsider.rest("GET", `${path}/${identity.id}`),
         await outsider.rest("PUT", `${path}/${outsider.id}`, { roles: ["admin"] }),
+        await outsider.rest("POST", `${path}/${identity.id}/disable`, {}),
+        await outsider.rest("POST", `${path}/${identity.id}/enable`, {}),
         await outsider.rest("DELETE", `${path}/${identity.id}`),
         await outsider.rest("POST", `${path}/${outsider.id}/client-secrets`, {}),
         await outsider.rest("GET", `${path}/${outsider.id}/client-secrets`),
         await outsider.rest("DELETE", `${path}/${identity.id}/client-secrets/${identity.id}`),
       ];
-      expect(answers.map(({ status }) => status)).to.deep.equal(Array(8).fill(403));
+      expect(answers.map(({ status }) => status)).to.deep.equal(Array(10).fill(403));
     }
   });
 });

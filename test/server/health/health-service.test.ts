@@ -84,7 +84,12 @@ describe("GET /api/v1/health/system", () => {
     expect(Number.isInteger(body.uptime_seconds)).to.equal(true);
   });
 
-  it("counts the active secrets of the whole installation", async () => {
+  it("counts the active secrets and the users of the last 30 days, of the whole installation", async () => {
+    await server.user("recent");
+    await server.user("long-ago");
+    await server.sql(
+      "update user_account set last_authenticated_at = now() - interval '31 days' where username = 'long-ago'",
+    );
     const other = await server.otherOrganization();
     const project_id = other.projectId;
     const [{ id: archived }, { id: deleted }] = [
@@ -103,7 +108,7 @@ describe("GET /api/v1/health/system", () => {
       total_secrets: 1,
       total_certificates: 0,
       active_agents: 0,
-      active_users: 0,
+      active_users: 1,
     });
   });
 

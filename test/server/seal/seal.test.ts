@@ -2,8 +2,12 @@ import { createSecretKey, randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { ConfigError } from "../../../src/server/config.ts";
 import { SealBroken } from "../../../src/server/seal/cipher.ts";
+import { LocalKey } from "../../../src/server/seal/key-wrapping.ts";
+import { MasterKey } from "../../../src/server/seal/master-key.ts";
 import { type Place, Seal } from "../../../src/server/seal/seal.ts";
 import { useServer } from "../../harness/server.ts";
+
+const newMasterKey = () => new MasterKey(new LocalKey("SERVICE_MASTER_KEY", createSecretKey(randomBytes(32))));
 
 describe("The seal", () => {
   const server = useServer();
@@ -87,7 +91,7 @@ describe("The seal", () => {
 
   it("makes a key of the installation once, the same for all replicas that ask at once", async () => {
     const { db } = server.server.core;
-    const master = createSecretKey(randomBytes(32));
+    const master = newMasterKey();
     const replicas = Array.from({ length: 6 }, () => new Seal(db, master));
 
     const keys = await Promise.all(replicas.map((replica) => replica.serviceKey("of-a-test")));
@@ -97,7 +101,7 @@ describe("The seal", () => {
   });
 
   it("refuses a master key that is not the database's", async () => {
-    const stranger = new Seal(server.server.core.db, createSecretKey(randomBytes(32)));
+    const stranger = new Seal(server.server.core.db, newMasterKey());
 
     const refused = await stranger.serviceKey("client-secret-pepper").catch((error: unknown) => error);
 

@@ -7,7 +7,7 @@ const server = useServer();
 const call = (verb: string, id: string, action = "", body?: unknown) =>
   server.admin.rest(verb, `/api/v1/secrets/${id}${action}`, body);
 
-const sweep = () => expiryJob(server.server.core.db, server.server.core.logger).run({});
+const sweep = () => expiryJob(server.server.core).run({});
 
 /** A secret whose life has ended a second ago, unless told otherwise, and that nobody has swept. */
 async function expiredSecret(fields: Record<string, unknown> = {}, ago = "1 second") {

@@ -14,7 +14,7 @@ import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen
 import { TokenService } from "../../../gen/ts/holdfast/auth/v1/token_service_pb.ts";
 import { SecretService } from "../../../gen/ts/holdfast/secrets/v1/secret_service_pb.ts";
 import { errorCodes } from "../../../src/server/errors.ts";
-import type { Client } from "../../harness/client.ts";
+import { Client } from "../../harness/client.ts";
 import { useServer } from "../../harness/server.ts";
 import { sendHttp2 } from "./raw-http.ts";
 import { type Details, detailsOf } from "./rpc-status.ts";
@@ -120,7 +120,7 @@ const refusals: Record<string, Refused> = {
     grpc: Code.Unauthenticated,
   },
   "a token that is none": {
-    by: () => Object.assign(server.anonymous, { token: "x.y.z" }),
+    by: () => new Client(server.url, "x.y.z"),
     rest: () => ["GET", `/api/v1/secrets/${taken.id}`],
     rpc: () => ["getSecret", { id: taken.id }],
     code: "AUTH_INVALID",

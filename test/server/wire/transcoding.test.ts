@@ -22,8 +22,19 @@ function startDoor(): Server {
   };
   const door = new RestDoor({
     calls: unaryCalls(service, implementation as object, []),
+    streams: new Map(),
     newCall: () =>
-      new Call({ door: "rest", requestId: "r", address: "127.0.0.1", header: () => undefined }, undefined as never),
+      new Call(
+        {
+          door: "rest",
+          requestId: "r",
+          method: "GET",
+          address: "127.0.0.1",
+          header: () => undefined,
+          isOwnOrigin: () => true,
+        },
+        undefined as never,
+      ),
     admit: () => Promise.resolve(),
   });
   return createServer((request, response) => door.handle(request, response));

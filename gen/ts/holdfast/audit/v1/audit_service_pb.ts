@@ -19,7 +19,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file holdfast/audit/v1/audit_service.proto.
  */
 export const file_holdfast_audit_v1_audit_service: GenFile = /*@__PURE__*/
-  fileDesc("CiVob2xkZmFzdC9hdWRpdC92MS9hdWRpdF9zZXJ2aWNlLnByb3RvEhFob2xkZmFzdC5hdWRpdC52MSK0AwoKQXVkaXRFdmVudBIKCgJpZBgBIAEoCRIvCgtvY2N1cnJlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aW9uGAMgASgJEg8KB291dGNvbWUYBCABKAkSLAoFYWN0b3IYBSABKAsyHS5ob2xkZmFzdC5hdWRpdC52MS5BdWRpdEFjdG9yEjIKCHJlc291cmNlGAYgASgLMiAuaG9sZGZhc3QuYXVkaXQudjEuQXVkaXRSZXNvdXJjZRIXCgpwcm9qZWN0X2lkGAcgASgJSACIAQESEwoGcmVhc29uGAggASgJSAGIAQESFwoKcmVxdWVzdF9pZBgJIAEoCUgCiAEBEhYKCXNvdXJjZV9pcBgKIAEoCUgDiAEBEhcKCnVzZXJfYWdlbnQYCyABKAlIBIgBARIoCgdkZXRhaWxzGAwgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEINCgtfcHJvamVjdF9pZEIJCgdfcmVhc29uQg0KC19yZXF1ZXN0X2lkQgwKCl9zb3VyY2VfaXBCDQoLX3VzZXJfYWdlbnQiTgoKQXVkaXRBY3RvchIMCgR0eXBlGAEgASgJEg8KAmlkGAIgASgJSACIAQESEQoEbmFtZRgDIAEoCUgBiAEBQgUKA19pZEIHCgVfbmFtZSJRCg1BdWRpdFJlc291cmNlEgwKBHR5cGUYASABKAkSDwoCaWQYAiABKAlIAIgBARIRCgRuYW1lGAMgASgJSAGIAQFCBQoDX2lkQgcKBV9uYW1lIt4EChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0Eh0KBmFjdGlvbhgBIAEoCUIIukgFcgMY/wFIAIgBARIfCghhY3Rvcl9pZBgCIAEoCUIIukgFcgOwAQFIAYgBARIkCg1yZXNvdXJjZV90eXBlGAMgASgJQgi6SAVyAxj/AUgCiAEBEiIKC3Jlc291cmNlX2lkGAQgASgJQgi6SAVyAxj/AUgDiAEBEiEKCnByb2plY3RfaWQYBSABKAlCCLpIBXIDsAEBSASIAQESNQoHb3V0Y29tZRgGIAEoCUIfukgcchpSB3N1Y2Nlc3NSBmRlbmllZFIHZmFpbHVyZUgFiAEBEiEKCnJlcXVlc3RfaWQYByABKAlCCLpIBXIDGIABSAaIAQESKAoEZnJvbRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoCdG8YCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh0KBnNlYXJjaBgKIAEoCUIIukgFcgMY/wFIB4gBARIaCgRwYWdlGAsgASgFQge6SAQaAigBSAiIAQESKwoIcGVyX3BhZ2UYDCABKAVCFLpIBhoEGGQoAYq1GAcKBWxpbWl0SAmIAQFCCQoHX2FjdGlvbkILCglfYWN0b3JfaWRCEAoOX3Jlc291cmNlX3R5cGVCDgoMX3Jlc291cmNlX2lkQg0KC19wcm9qZWN0X2lkQgoKCF9vdXRjb21lQg0KC19yZXF1ZXN0X2lkQgkKB19zZWFyY2hCBwoFX3BhZ2VCCwoJX3Blcl9wYWdlInoKF0xpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEisKBGRhdGEYASADKAsyHS5ob2xkZmFzdC5hdWRpdC52MS5BdWRpdEV2ZW50EjIKCnBhZ2luYXRpb24YAiABKAsyHi5ob2xkZmFzdC5wYWdpbmcudjEuUGFnaW5hdGlvbjK2AQoMQXVkaXRTZXJ2aWNlEqUBCg9MaXN0QXVkaXRFdmVudHMSKS5ob2xkZmFzdC5hdWRpdC52MS5MaXN0QXVkaXRFdmVudHNSZXF1ZXN0GiouaG9sZGZhc3QuYXVkaXQudjEuTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2UiO5ACAYq1GBooAVIKYXVkaXQubGlzdBoKYXVkaXQ6cmVhZILT5JMCFBISL2FwaS92MS9hdWRpdC1sb2dzYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_holdfast_options_v1_options, file_holdfast_paging_v1_paging]);
+  fileDesc("CiVob2xkZmFzdC9hdWRpdC92MS9hdWRpdF9zZXJ2aWNlLnByb3RvEhFob2xkZmFzdC5hdWRpdC52MSL6AwoKQXVkaXRFdmVudBIKCgJpZBgBIAEoCRIvCgtvY2N1cnJlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aW9uGAMgASgJEg8KB291dGNvbWUYBCABKAkSLAoFYWN0b3IYBSABKAsyHS5ob2xkZmFzdC5hdWRpdC52MS5BdWRpdEFjdG9yEjIKCHJlc291cmNlGAYgASgLMiAuaG9sZGZhc3QuYXVkaXQudjEuQXVkaXRSZXNvdXJjZRIXCgpwcm9qZWN0X2lkGAcgASgJSACIAQESEwoGcmVhc29uGAggASgJSAGIAQESFwoKcmVxdWVzdF9pZBgJIAEoCUgCiAEBEhYKCXNvdXJjZV9pcBgKIAEoCUgDiAEBEhcKCnVzZXJfYWdlbnQYCyABKAlIBIgBARIoCgdkZXRhaWxzGAwgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBINCgVjaGFpbhgNIAEoBRIQCghzZXF1ZW5jZRgOIAEoBRIVCg1wcmV2aW91c19oYXNoGA8gASgJEgwKBGhhc2gYECABKAlCDQoLX3Byb2plY3RfaWRCCQoHX3JlYXNvbkINCgtfcmVxdWVzdF9pZEIMCgpfc291cmNlX2lwQg0KC191c2VyX2FnZW50Ik4KCkF1ZGl0QWN0b3ISDAoEdHlwZRgBIAEoCRIPCgJpZBgCIAEoCUgAiAEBEhEKBG5hbWUYAyABKAlIAYgBAUIFCgNfaWRCBwoFX25hbWUiUQoNQXVkaXRSZXNvdXJjZRIMCgR0eXBlGAEgASgJEg8KAmlkGAIgASgJSACIAQESEQoEbmFtZRgDIAEoCUgBiAEBQgUKA19pZEIHCgVfbmFtZSLeBAoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIdCgZhY3Rpb24YASABKAlCCLpIBXIDGP8BSACIAQESHwoIYWN0b3JfaWQYAiABKAlCCLpIBXIDsAEBSAGIAQESJAoNcmVzb3VyY2VfdHlwZRgDIAEoCUIIukgFcgMY/wFIAogBARIiCgtyZXNvdXJjZV9pZBgEIAEoCUIIukgFcgMY/wFIA4gBARIhCgpwcm9qZWN0X2lkGAUgASgJQgi6SAVyA7ABAUgEiAEBEjUKB291dGNvbWUYBiABKAlCH7pIHHIaUgdzdWNjZXNzUgZkZW5pZWRSB2ZhaWx1cmVIBYgBARIhCgpyZXF1ZXN0X2lkGAcgASgJQgi6SAVyAxiAAUgGiAEBEigKBGZyb20YCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIdCgZzZWFyY2gYCiABKAlCCLpIBXIDGP8BSAeIAQESGgoEcGFnZRgLIAEoBUIHukgEGgIoAUgIiAEBEisKCHBlcl9wYWdlGAwgASgFQhS6SAYaBBhkKAGKtRgHCgVsaW1pdEgJiAEBQgkKB19hY3Rpb25CCwoJX2FjdG9yX2lkQhAKDl9yZXNvdXJjZV90eXBlQg4KDF9yZXNvdXJjZV9pZEINCgtfcHJvamVjdF9pZEIKCghfb3V0Y29tZUINCgtfcmVxdWVzdF9pZEIJCgdfc2VhcmNoQgcKBV9wYWdlQgsKCV9wZXJfcGFnZSIsChRHZXRBdWRpdEV2ZW50UmVxdWVzdBIUCgJpZBgBIAEoCUIIukgFcgOwAQEigQQKGEV4cG9ydEF1ZGl0RXZlbnRzUmVxdWVzdBIdCgZhY3Rpb24YASABKAlCCLpIBXIDGP8BSACIAQESHwoIYWN0b3JfaWQYAiABKAlCCLpIBXIDsAEBSAGIAQESJAoNcmVzb3VyY2VfdHlwZRgDIAEoCUIIukgFcgMY/wFIAogBARIiCgtyZXNvdXJjZV9pZBgEIAEoCUIIukgFcgMY/wFIA4gBARIhCgpwcm9qZWN0X2lkGAUgASgJQgi6SAVyA7ABAUgEiAEBEjUKB291dGNvbWUYBiABKAlCH7pIHHIaUgdzdWNjZXNzUgZkZW5pZWRSB2ZhaWx1cmVIBYgBARIhCgpyZXF1ZXN0X2lkGAcgASgJQgi6SAVyAxiAAUgGiAEBEigKBGZyb20YCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIdCgZzZWFyY2gYCiABKAlCCLpIBXIDGP8BSAeIAQFCCQoHX2FjdGlvbkILCglfYWN0b3JfaWRCEAoOX3Jlc291cmNlX3R5cGVCDgoMX3Jlc291cmNlX2lkQg0KC19wcm9qZWN0X2lkQgoKCF9vdXRjb21lQg0KC19yZXF1ZXN0X2lkQgkKB19zZWFyY2giFwoVVmVyaWZ5QXVkaXRMb2dSZXF1ZXN0IqQCChZWZXJpZnlBdWRpdExvZ1Jlc3BvbnNlEg0KBXZhbGlkGAEgASgIEg8KB2NoZWNrZWQYAiABKAUSFgoOZmlyc3Rfc2VxdWVuY2UYAyABKAUSFQoNbGFzdF9zZXF1ZW5jZRgEIAEoBRIWCglicm9rZW5fYXQYBSABKAVIAIgBARIZCgxicm9rZW5fY2hhaW4YBiABKAVIAYgBARIaCg1icm9rZW5fcmVhc29uGAcgASgJSAKIAQESDAoEaGVhZBgIIAEoCRItCgZjaGFpbnMYCSADKAsyHS5ob2xkZmFzdC5hdWRpdC52MS5BdWRpdENoYWluQgwKCl9icm9rZW5fYXRCDwoNX2Jyb2tlbl9jaGFpbkIQCg5fYnJva2VuX3JlYXNvbiI5CgpBdWRpdENoYWluEg0KBWNoYWluGAEgASgFEg4KBmxlbmd0aBgCIAEoBRIMCgRoYXNoGAMgASgJInoKF0xpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEisKBGRhdGEYASADKAsyHS5ob2xkZmFzdC5hdWRpdC52MS5BdWRpdEV2ZW50EjIKCnBhZ2luYXRpb24YAiABKAsyHi5ob2xkZmFzdC5wYWdpbmcudjEuUGFnaW5hdGlvbjKoBQoMQXVkaXRTZXJ2aWNlEqUBCg9MaXN0QXVkaXRFdmVudHMSKS5ob2xkZmFzdC5hdWRpdC52MS5MaXN0QXVkaXRFdmVudHNSZXF1ZXN0GiouaG9sZGZhc3QuYXVkaXQudjEuTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2UiO5ACAYq1GBooAVIKYXVkaXQubGlzdBoKYXVkaXQ6cmVhZILT5JMCFBISL2FwaS92MS9hdWRpdC1sb2dzEpkBCg1HZXRBdWRpdEV2ZW50EicuaG9sZGZhc3QuYXVkaXQudjEuR2V0QXVkaXRFdmVudFJlcXVlc3QaHS5ob2xkZmFzdC5hdWRpdC52MS5BdWRpdEV2ZW50IkCQAgGKtRgaKAFSCmF1ZGl0LnJlYWQaCmF1ZGl0OnJlYWSC0+STAhkSFy9hcGkvdjEvYXVkaXQtbG9ncy97aWR9EqcBChFFeHBvcnRBdWRpdEV2ZW50cxIrLmhvbGRmYXN0LmF1ZGl0LnYxLkV4cG9ydEF1ZGl0RXZlbnRzUmVxdWVzdBodLmhvbGRmYXN0LmF1ZGl0LnYxLkF1ZGl0RXZlbnQiRJACAYq1GBwoAUoMYXVkaXQuZXhwb3J0GgphdWRpdDpyZWFkgtPkkwIbEhkvYXBpL3YxL2F1ZGl0LWxvZ3MvZXhwb3J0MAESqQEKDlZlcmlmeUF1ZGl0TG9nEiguaG9sZGZhc3QuYXVkaXQudjEuVmVyaWZ5QXVkaXRMb2dSZXF1ZXN0GikuaG9sZGZhc3QuYXVkaXQudjEuVmVyaWZ5QXVkaXRMb2dSZXNwb25zZSJCkAIBirUYGlIMYXVkaXQudmVyaWZ5GgphdWRpdDpyZWFkgtPkkwIbEhkvYXBpL3YxL2F1ZGl0LWxvZ3MvdmVyaWZ5YgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_holdfast_options_v1_options, file_holdfast_paging_v1_paging]);
 
 /**
  * AuditEvent is one attempt to do something.
@@ -110,6 +110,34 @@ export type AuditEvent = Message<"holdfast.audit.v1.AuditEvent"> & {
    * @generated from field: google.protobuf.Struct details = 12;
    */
   details?: JsonObject | undefined;
+
+  /**
+   * chain is the number of the chain that holds the event: writers at once write to chains of their own.
+   *
+   * @generated from field: int32 chain = 13;
+   */
+  chain: number;
+
+  /**
+   * sequence is the place in the chain, counting from 1.
+   *
+   * @generated from field: int32 sequence = 14;
+   */
+  sequence: number;
+
+  /**
+   * previous_hash is the hash of the event before it in the chain, in hexadecimal digits.
+   *
+   * @generated from field: string previous_hash = 15;
+   */
+  previousHash: string;
+
+  /**
+   * hash covers the event and previous_hash, with a key that the database does not hold.
+   *
+   * @generated from field: string hash = 16;
+   */
+  hash: string;
 };
 
 /**
@@ -288,6 +316,238 @@ export const ListAuditEventsRequestSchema: GenMessage<ListAuditEventsRequest> = 
   messageDesc(file_holdfast_audit_v1_audit_service, 3);
 
 /**
+ * GetAuditEventRequest names an event.
+ *
+ * @generated from message holdfast.audit.v1.GetAuditEventRequest
+ */
+export type GetAuditEventRequest = Message<"holdfast.audit.v1.GetAuditEventRequest"> & {
+  /**
+   * id is the event.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message holdfast.audit.v1.GetAuditEventRequest.
+ * Use `create(GetAuditEventRequestSchema)` to create a new message.
+ */
+export const GetAuditEventRequestSchema: GenMessage<GetAuditEventRequest> = /*@__PURE__*/
+  messageDesc(file_holdfast_audit_v1_audit_service, 4);
+
+/**
+ * ExportAuditEventsRequest selects events; without filters, all.
+ *
+ * @generated from message holdfast.audit.v1.ExportAuditEventsRequest
+ */
+export type ExportAuditEventsRequest = Message<"holdfast.audit.v1.ExportAuditEventsRequest"> & {
+  /**
+   * action selects one action, or all of a resource, as in secret.*.
+   *
+   * @generated from field: optional string action = 1;
+   */
+  action?: string | undefined;
+
+  /**
+   * actor_id selects what one identity attempted.
+   *
+   * @generated from field: optional string actor_id = 2;
+   */
+  actorId?: string | undefined;
+
+  /**
+   * resource_type selects resources of one type.
+   *
+   * @generated from field: optional string resource_type = 3;
+   */
+  resourceType?: string | undefined;
+
+  /**
+   * resource_id selects one resource.
+   *
+   * @generated from field: optional string resource_id = 4;
+   */
+  resourceId?: string | undefined;
+
+  /**
+   * project_id selects one project.
+   *
+   * @generated from field: optional string project_id = 5;
+   */
+  projectId?: string | undefined;
+
+  /**
+   * outcome selects one outcome.
+   *
+   * @generated from field: optional string outcome = 6;
+   */
+  outcome?: string | undefined;
+
+  /**
+   * request_id selects one request.
+   *
+   * @generated from field: optional string request_id = 7;
+   */
+  requestId?: string | undefined;
+
+  /**
+   * from selects events at or after this time.
+   *
+   * @generated from field: google.protobuf.Timestamp from = 8;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * to selects events before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp to = 9;
+   */
+  to?: Timestamp | undefined;
+
+  /**
+   * search selects resource names that contain this text, whatever its case.
+   *
+   * @generated from field: optional string search = 10;
+   */
+  search?: string | undefined;
+};
+
+/**
+ * Describes the message holdfast.audit.v1.ExportAuditEventsRequest.
+ * Use `create(ExportAuditEventsRequestSchema)` to create a new message.
+ */
+export const ExportAuditEventsRequestSchema: GenMessage<ExportAuditEventsRequest> = /*@__PURE__*/
+  messageDesc(file_holdfast_audit_v1_audit_service, 5);
+
+/**
+ * VerifyAuditLogRequest has no fields.
+ *
+ * @generated from message holdfast.audit.v1.VerifyAuditLogRequest
+ */
+export type VerifyAuditLogRequest = Message<"holdfast.audit.v1.VerifyAuditLogRequest"> & {
+};
+
+/**
+ * Describes the message holdfast.audit.v1.VerifyAuditLogRequest.
+ * Use `create(VerifyAuditLogRequestSchema)` to create a new message.
+ */
+export const VerifyAuditLogRequestSchema: GenMessage<VerifyAuditLogRequest> = /*@__PURE__*/
+  messageDesc(file_holdfast_audit_v1_audit_service, 6);
+
+/**
+ * VerifyAuditLogResponse says whether the log is as it was written.
+ *
+ * @generated from message holdfast.audit.v1.VerifyAuditLogResponse
+ */
+export type VerifyAuditLogResponse = Message<"holdfast.audit.v1.VerifyAuditLogResponse"> & {
+  /**
+   * valid is true when every event is in its place and unchanged.
+   *
+   * @generated from field: bool valid = 1;
+   */
+  valid: boolean;
+
+  /**
+   * checked is the number of events that were read.
+   *
+   * @generated from field: int32 checked = 2;
+   */
+  checked: number;
+
+  /**
+   * first_sequence is the smallest sequence that was read.
+   *
+   * @generated from field: int32 first_sequence = 3;
+   */
+  firstSequence: number;
+
+  /**
+   * last_sequence is the largest sequence that was read.
+   *
+   * @generated from field: int32 last_sequence = 4;
+   */
+  lastSequence: number;
+
+  /**
+   * broken_at is the sequence of the first event, or missing event, that is not as it was written.
+   *
+   * @generated from field: optional int32 broken_at = 5;
+   */
+  brokenAt?: number | undefined;
+
+  /**
+   * broken_chain is the number of the chain that broken_at is in.
+   *
+   * @generated from field: optional int32 broken_chain = 6;
+   */
+  brokenChain?: number | undefined;
+
+  /**
+   * broken_reason says what is wrong there: changed, missing, or moved.
+   *
+   * @generated from field: optional string broken_reason = 7;
+   */
+  brokenReason?: string | undefined;
+
+  /**
+   * head stands for the whole log: kept elsewhere, it shows later whether the end was cut.
+   *
+   * @generated from field: string head = 8;
+   */
+  head: string;
+
+  /**
+   * chains are the ends of the chains that head is made of.
+   *
+   * @generated from field: repeated holdfast.audit.v1.AuditChain chains = 9;
+   */
+  chains: AuditChain[];
+};
+
+/**
+ * Describes the message holdfast.audit.v1.VerifyAuditLogResponse.
+ * Use `create(VerifyAuditLogResponseSchema)` to create a new message.
+ */
+export const VerifyAuditLogResponseSchema: GenMessage<VerifyAuditLogResponse> = /*@__PURE__*/
+  messageDesc(file_holdfast_audit_v1_audit_service, 7);
+
+/**
+ * AuditChain is the end of a chain.
+ *
+ * @generated from message holdfast.audit.v1.AuditChain
+ */
+export type AuditChain = Message<"holdfast.audit.v1.AuditChain"> & {
+  /**
+   * chain is the number of the chain.
+   *
+   * @generated from field: int32 chain = 1;
+   */
+  chain: number;
+
+  /**
+   * length is the number of its events.
+   *
+   * @generated from field: int32 length = 2;
+   */
+  length: number;
+
+  /**
+   * hash is that of its last event, in hexadecimal digits.
+   *
+   * @generated from field: string hash = 3;
+   */
+  hash: string;
+};
+
+/**
+ * Describes the message holdfast.audit.v1.AuditChain.
+ * Use `create(AuditChainSchema)` to create a new message.
+ */
+export const AuditChainSchema: GenMessage<AuditChain> = /*@__PURE__*/
+  messageDesc(file_holdfast_audit_v1_audit_service, 8);
+
+/**
  * ListAuditEventsResponse is a page of events.
  *
  * @generated from message holdfast.audit.v1.ListAuditEventsResponse
@@ -313,7 +573,7 @@ export type ListAuditEventsResponse = Message<"holdfast.audit.v1.ListAuditEvents
  * Use `create(ListAuditEventsResponseSchema)` to create a new message.
  */
 export const ListAuditEventsResponseSchema: GenMessage<ListAuditEventsResponse> = /*@__PURE__*/
-  messageDesc(file_holdfast_audit_v1_audit_service, 4);
+  messageDesc(file_holdfast_audit_v1_audit_service, 9);
 
 /**
  * AuditService reads the audit log.
@@ -330,6 +590,36 @@ export const AuditService: GenService<{
     methodKind: "unary";
     input: typeof ListAuditEventsRequestSchema;
     output: typeof ListAuditEventsResponseSchema;
+  },
+  /**
+   * GetAuditEvent returns one event.
+   *
+   * @generated from rpc holdfast.audit.v1.AuditService.GetAuditEvent
+   */
+  getAuditEvent: {
+    methodKind: "unary";
+    input: typeof GetAuditEventRequestSchema;
+    output: typeof AuditEventSchema;
+  },
+  /**
+   * ExportAuditEvents streams all events that the filters select, by chain and sequence; REST sends a line of JSON for each.
+   *
+   * @generated from rpc holdfast.audit.v1.AuditService.ExportAuditEvents
+   */
+  exportAuditEvents: {
+    methodKind: "server_streaming";
+    input: typeof ExportAuditEventsRequestSchema;
+    output: typeof AuditEventSchema;
+  },
+  /**
+   * VerifyAuditLog recomputes every chain of the organization and says where the first event was changed, removed or moved.
+   *
+   * @generated from rpc holdfast.audit.v1.AuditService.VerifyAuditLog
+   */
+  verifyAuditLog: {
+    methodKind: "unary";
+    input: typeof VerifyAuditLogRequestSchema;
+    output: typeof VerifyAuditLogResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_holdfast_audit_v1_audit_service, 0);

@@ -1,0 +1,125 @@
+import { SessionService } from "../../../gen/ts/holdfast/auth/v1/session_service_pb.ts";
+import * as client from "../../client/login.ts";
+import { askHidden, readLines } from "../ask.ts";
+import { credentialsPath, readCredentials, removeCredentials, writeCredentials } from "../credentials-file.ts";
+import { explain } from "../explain.ts";
+import { Failure, usage } from "../failure.ts";
+import { note } from "../output.ts";
+import { anonymous, authorized, openSession, urlFor } from "../session.ts";
+import { setting } from "../settings.ts";
+
+interface ServerOptions {
+  readonly url?: string;
+}
+export interface LoginOptions extends ServerOptions {
+  readonly username?: string;
+  readonly passwordStdin?: boolean;
+  readonly clientId?: string;
+  readonly clientSecretStdin?: boolean;
+}
+export interface EnrollOptions extends ServerOptions {
+  readonly username: string;
+  readonly stdin?: boolean;
+}
+export interface PasswordOptions extends ServerOptions {
+  readonly username?: string;
+  readonly stdin?: boolean;
+}
+
+/** The server cannot see how long a password is, and whoever steals its database can try short ones. */
+const shortestPassword = 12;
+
+/** Logs in and keeps the token in the credentials file. */
+export async function login(options: LoginOptions): Promise<void> {
+  const url = urlFor(options.url);
+  const { username, clientId = setting("CLIENT_ID") } = options;
+  if (username !== undefined && options.clientId !== undefined)
+    throw usage("--username and --client-id exclude each other");
+  if (username !== undefined) keep(url, await loginAsUser(url, username, options));
+  else if (clientId !== undefined) keep(url, await loginAsMachine(url, clientId, options));
+  else throw usage("who logs in? say --username or --client-id");
+  note(`logged in at ${url} as ${username ?? clientId}`);
+  if (setting("TOKEN") !== undefined) note("HOLDFAST_TOKEN is set, and is used instead of this login");
+}
+
+async function loginAsUser(url: string, username: string, { passwordStdin }: LoginOptions): Promise<client.Token> {
+  const password = passwordStdin
+    ? await readLine("the password")
+    : await askHidden("Password:", "give the password with --password-stdin");
+  return client.loginWithPassword(anonymous(url), username, password);
+}
+
+async function loginAsMachine(
+  url: string,
+  clientId: string,
+  { clientSecretStdin }: LoginOptions,
+): Promise<client.Token> {
+  const secret = clientSecretStdin
+    ? await readLine("the client secret")
+    : (setting("CLIENT_SECRET") ??
+      (await askHidden("Client secret:", "give the client secret with --client-secret-stdin")));
+  return client.loginWithClientSecret(anonymous(url), clientId, secret);
+}
+
+const readLine = async (name: string): Promise<string> => (await readLines(name))[0] ?? "";
+
+const keep = (url: string, { token, expiresAt }: client.Token) =>
+  writeCredentials({ url, token, expires_at: expiresAt.toISOString() });
+
+/** Sets the first password of a user. */
+export async function enroll({ username, url: given, stdin }: EnrollOptions): Promise<void> {
+  const url = urlFor(given);
+  const [enrollmentToken = "", password = ""] = stdin
+    ? await readLines("the enrollment token", "the password")
+    : [await askHidden("Enrollment token:", stdinWay), await askNewPassword()];
+  refuseShort(password);
+  await client.enroll(anonymous(url), username, enrollmentToken, password);
+  note(`the password is set; log in with: holdfast login --url ${url} --username ${username}`);
+}
+
+/** Changes a password: logs in with the present one, and keeps that login, since all others end. */
+export async function changePassword(options: PasswordOptions): Promise<void> {
+  const url = urlFor(options.url);
+  const username = options.username ?? (await openSession()(SessionService).whoAmI({})).name;
+  const [present = "", given] = options.stdin
+    ? await readLines("the present password", "the new password")
+    : [await askHidden("Present password:", stdinWay)];
+  if (given !== undefined) refuseShort(given);
+  const token = await client.loginWithPassword(anonymous(url), username, present);
+  const fresh = given ?? (await askNewPassword());
+  await client.changePassword(authorized(url, token.token), username, fresh);
+  keep(url, token);
+  note("the password is changed; other logins of yours have ended");
+}
+
+const stdinWay = "give both on standard input with --stdin";
+
+async function askNewPassword(): Promise<string> {
+  const password = await askHidden("New password:", stdinWay);
+  refuseShort(password);
+  if ((await askHidden("The same again:", stdinWay)) !== password) throw usage("the two passwords differ");
+  return password;
+}
+
+function refuseShort(password: string): void {
+  if ([...password].length >= shortestPassword) return;
+  throw usage(`a password needs ${shortestPassword} characters or more`, [
+    "whoever steals the server's database can try all short ones",
+  ]);
+}
+
+/** Ends the token at the server and here; here in any case. */
+export async function logout(): Promise<void> {
+  const stored = readCredentials();
+  if (stored === undefined) return note("nobody is logged in");
+  removeCredentials();
+  try {
+    await authorized(stored.url, stored.token)(SessionService).logout({});
+  } catch (error) {
+    const { lines, exitCode } = explain(error);
+    // A token that the server refuses has ended already.
+    if (exitCode !== 3)
+      throw new Failure("unavailable", `the token is removed here, but ends only at ${stored.expires_at}`, lines);
+  }
+  note(`logged out; ${credentialsPath()} is removed`);
+}

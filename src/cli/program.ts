@@ -1,0 +1,67 @@
+import { Argument, Command } from "commander";
+import { version } from "../version.ts";
+import { declareHostCommands } from "./commands/host.ts";
+import { declareIdentityCommands } from "./commands/identity.ts";
+import { declareLoginCommands } from "./commands/login.ts";
+import { examples } from "./commands/options.ts";
+import { declareRoleCommands } from "./commands/role.ts";
+import { declareRunCommand } from "./commands/run.ts";
+import { declareSecretCommands } from "./commands/secret.ts";
+import { declareTokenCommands } from "./commands/token.ts";
+import { declareUserCommands } from "./commands/user.ts";
+import type { Shell } from "./completion.ts";
+
+/** Everything that can be typed. What a command does is loaded when it is run. */
+export function createProgram(): Command {
+  const program = new Command("holdfast")
+    .description(
+      "Keeps secrets, Kerberos keytabs and certificates, and keeps the gateways that rotate them failing over safely.",
+    )
+    .version(version)
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(faultText(text)) })
+    .showHelpAfterError("(run it with --help for what there is)");
+
+  program
+    .command("serve")
+    .description("run the server; settings come from variables named SERVICE_… (see docs/operations.md)")
+    .option("--only <parts>", "run only these parts in this process, separated by commas: api, jobs, ocsp")
+    .action(async ({ only }: { only?: string }) => {
+      const { serve } = await import("../server/main.ts");
+      await serve(only);
+    });
+  declareLoginCommands(program);
+  declareSecretCommands(program);
+  declareRunCommand(program);
+  declareTokenCommands(program);
+  const admin = program.command("admin").description("people, machines and roles; and the server's own host");
+  declareUserCommands(admin);
+  declareIdentityCommands(admin);
+  declareRoleCommands(admin);
+  declareHostCommands(admin);
+  program
+    .command("completion")
+    .description("print a script that completes commands and options")
+    .addArgument(new Argument("<shell>").choices(["bash", "zsh", "fish"]))
+    .addHelpText(
+      "after",
+      examples(
+        'eval "$(holdfast completion bash)"',
+        "holdfast completion fish > ~/.config/fish/completions/holdfast.fish",
+      ),
+    )
+    .action(async (shell: Shell) => {
+      const { completionScript } = await import("./completion.ts");
+      process.stdout.write(completionScript(shell, program));
+    });
+  return program;
+}
+
+/** What is wrong with the arguments, without repeating what may be a secret in the wrong place. */
+function faultText(text: string): string {
+  return text
+    .replace(/^error: /, "holdfast: ")
+    .replace(/(--[^='\s]+)=[^']*/, "$1")
+    .replace(/( but got \d+): .*/s, "$1.\n");
+}

@@ -1,0 +1,25 @@
+import { type DescField, type DescMessage, getOption, type Message } from "@bufbuild/protobuf";
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import { field as fieldOptions } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
+
+/** A record as the REST API answers it: snake_case, null for what is absent, times in UTC with milliseconds. */
+export function restJson(schema: DescMessage, record: Message): Record<string, unknown> {
+  const json: Record<string, unknown> = {};
+  for (const field of schema.fields) {
+    const value = (record as unknown as Record<string, unknown>)[field.localName];
+    if (value !== undefined) json[field.name] = valueJson(field, value);
+    else if (!getOption(field, fieldOptions).omitAbsent) json[field.name] = null;
+  }
+  return json;
+}
+
+function valueJson({ message }: DescField, value: unknown): unknown {
+  if (message === undefined) return value;
+  return Array.isArray(value) ? value.map((each) => messageJson(message, each)) : messageJson(message, value);
+}
+
+function messageJson(schema: DescMessage, value: unknown): unknown {
+  if (schema.typeName === "google.protobuf.Timestamp") return timestampDate(value as Timestamp).toISOString();
+  if (schema.typeName === "google.protobuf.Struct") return value; // already a plain object
+  return restJson(schema, value as Message);
+}

@@ -1,0 +1,34 @@
+import { createHmac, type KeyObject, randomBytes } from "node:crypto";
+import { sessionCookie } from "../wire/session-cookie.ts";
+
+/** A session that is not used for this long ends; its use is noted to the minute. */
+export const idleMs = 30 * 60_000;
+/** However much it is used, a session lasts no longer. */
+export const absoluteMs = 12 * 60 * 60_000;
+
+/** The cookie that the console's script reads, to send it back in X-CSRF-Token. */
+const csrfCookie = "holdfast_csrf";
+
+/** A new value of the session's cookie: 256 random bits. */
+export const newSessionSecret = () => `hfs_${randomBytes(32).toString("base64url")}`;
+
+/** What proves that a request was made by a page that may read our cookies (gaps section 10). */
+export const csrfTokenOf = (key: KeyObject, sessionId: string) =>
+  createHmac("sha256", key).update(sessionId).digest("base64url");
+
+const common = "Secure; SameSite=Strict; Path=/";
+
+/** The values of Set-Cookie that begin a session. */
+export const cookiesOf = (secret: string, csrfToken: string) => {
+  const maxAge = `Max-Age=${absoluteMs / 1000}`;
+  return [
+    `${sessionCookie}=${secret}; HttpOnly; ${common}; ${maxAge}`,
+    `${csrfCookie}=${csrfToken}; ${common}; ${maxAge}`,
+  ];
+};
+
+/** The values of Set-Cookie that end it. */
+export const endedCookies = () => [
+  `${sessionCookie}=; HttpOnly; ${common}; Max-Age=0`,
+  `${csrfCookie}=; ${common}; Max-Age=0`,
+];

@@ -1,0 +1,124 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { stripVTControlCharacters } from "node:util";
+import { expect } from "chai";
+import { until } from "../faults/own-engines.ts";
+import { useServer, usualPassword } from "../harness/server.ts";
+import { administrator, commandLine, useHoldfast } from "./holdfast.ts";
+
+describe("holdfast on a terminal", function () {
+  // Every command is a process of its own.
+  this.timeout(60_000);
+  const server = useServer();
+  const cli = useHoldfast(() => administrator(server));
+  let running: ChildProcess | undefined;
+  before(async function () {
+    if (spawnSync("script", ["--version"]).status !== 0) {
+      console.log("      (script of util-linux is not installed, so there is no terminal to run on)");
+      this.skip();
+    }
+  });
+  afterEach(() => running?.kill("SIGKILL"));
+
+  /** Runs a command line on a terminal, and types each answer when what it answers has been shown. */
+  const type = async (args: string, answers: readonly [shown: string, typed: string][] = [], before = "") => {
+    const command = `${before}exec ${commandLine(args)}`;
+    const child = spawn("script", ["-qefc", command, "/dev/null"], {
+      env: cli().environment({ TERM: "xterm" }),
+      cwd: cli().home,
+    });
+    running = child;
+    let screen = "";
+    child.stdout.on("data", (chunk) => (screen += chunk));
+    const ended = new Promise<number>((resolve) => child.once("close", (code) => resolve(code ?? -1)));
+    for (const [shown, typed] of answers) {
+      await until(() => stripVTControlCharacters(screen).includes(shown));
+      child.stdin.write(typed);
+    }
+    const status = await ended;
+    return { status, screen, text: stripVTControlCharacters(screen).replaceAll("\r\n", "\n") };
+  };
+
+  describe("asks for", () => {
+    it("passwords, without showing them", async () => {
+      await server.user("alice");
+
+      const { status, text } = await type("login --username alice", [["Password:", `${usualPassword}\r`]]);
+
+      expect(status).to.equal(0);
+      expect(text).to.include(`logged in at ${server.url} as alice`).and.not.to.include(usualPassword);
+    });
+
+    it("a new password twice, after the present one was right, and keeps the old one when the two differ", async () => {
+      await server.user("bob");
+      const wrong = await type("password --username bob", [["Present password:", "wrong horse\r"]]);
+      const different = await type("password --username bob", [
+        ["Present password:", `${usualPassword}\r`],
+        ["New password:", "first long one\r"],
+        ["The same again:", "second long one\r"],
+      ]);
+      const changed = await type("password --username bob", [
+        ["Present password:", `${usualPassword}\r`],
+        ["New password:", "another long one\r"],
+        ["The same again:", "another long one\r"],
+      ]);
+
+      expect([wrong.status, different.status, changed.status]).to.deep.equal([3, 2, 0]);
+      expect(different.text).to.include("the two passwords differ").and.not.to.include("long one");
+    });
+
+    it("the value of a secret, and shows one on a line of its own", async () => {
+      const set = await type("secret set TYPED", [["Value:", "correct horse\r"]]);
+      const got = await type("secret get TYPED");
+
+      expect(set.text).to.include("created TYPED, version 1\n").and.not.to.include("correct horse");
+      expect(got.text).to.equal("correct horse\n");
+    });
+
+    it("consent before it deletes", async () => {
+      await server.secret({ key: "PRECIOUS" });
+
+      const refused = await type("secret rm PRECIOUS", [["Delete PRECIOUS?", "n\r"]]);
+      const kept = await cli().run("secret get PRECIOUS");
+      const agreed = await type("secret rm PRECIOUS", [["Delete PRECIOUS?", "y\r"]]);
+
+      expect(refused.text).to.include("nothing was deleted");
+      expect([refused.status, kept.status, agreed.status]).to.deep.equal([0, 0, 0]);
+      expect((await cli().run("secret get PRECIOUS")).status).to.equal(5);
+    });
+
+    it("nothing more after Ctrl-C", async () => {
+      const { status, text } = await type("secret set NEVER", [["Value:", "\u0003"]]);
+
+      expect(status).to.equal(130);
+      expect(text).to.match(/holdfast: interrupted\n$/);
+    });
+  });
+
+  it("wraps tables to its width, with heads that stand out unless NO_COLOR says not to", async () => {
+    await server.secret({
+      key: "WIDE",
+      description: "so long that it does not fit on a line of this terminal in one piece",
+    });
+
+    const narrow = await type("secret list --search WIDE", [], "stty cols 72; ");
+    const plain = await type("secret list --search WIDE", [], "export NO_COLOR=1; ");
+
+    expect(narrow.text.split("\n").map((line) => line.length)).to.satisfy(
+      (widths: number[]) => Math.max(...widths) <= 72,
+    );
+    expect(narrow.text).to.match(/^KEY +ENVIRONMENT +VERSION +UPDATED +TAGS +DESCRIPTION\nWIDE /);
+    expect(narrow.screen).to.match(/^\u001b\[1mKEY .*\u001b\[22m\r\n/);
+    expect(plain.screen).to.include("KEY").and.not.to.include("\u001b");
+    expect(plain.text).to.include("fit on a line of this terminal in one piece\n");
+  });
+
+  it("lets a command that is run hear Ctrl-C once", async () => {
+    const script =
+      "process.on('SIGINT', () => console.log('got INT')); console.log('ready'); setTimeout(process.exit, 1000, 6)";
+
+    const { status, text } = await type(`run -- node -e "${script}"`, [["ready", "\u0003"]]);
+
+    expect(text.match(/got INT/g)).to.have.length(1);
+    expect(status).to.equal(6);
+  });
+});

@@ -12,7 +12,7 @@ const [, walk = ""] = readme.split("## A first secret");
 const commands = [...walk.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, text = ""]) => text);
 
 describe("the README", () => {
-  it("leads to a first secret over REST, gRPC and Connect when its commands are pasted into a shell", async function () {
+  it("leads to a first secret by the command line, REST, gRPC and Connect when its commands are pasted into a shell", async function () {
     this.timeout(60_000);
     if (spawnSync("curl", ["--version"]).error !== undefined) {
       console.log("      (curl is not installed, so the README's commands cannot be run)");
@@ -34,7 +34,7 @@ describe("the README", () => {
 
       const output = await run(commands.join("\n"), folder, env);
 
-      expect(output.match(/correct horse/g)).to.have.length(3);
+      expect(output.match(/correct horse/g)).to.have.length(5);
     } finally {
       await server.stop();
       rmSync(folder, { recursive: true, force: true });

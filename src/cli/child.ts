@@ -1,4 +1,5 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { constants } from "node:os";
 import { note } from "./output.ts";
 
@@ -19,18 +20,22 @@ export function childEnvironment(): NodeJS.ProcessEnv {
  * Runs a command in place of this program: same input and output, signals passed on. Answers its exit status, 128 and the
  * number of the signal that ended it, or what a shell says of a command that cannot be run.
  */
-export function runChild([file = "", ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const child = spawn(file, args, { env, stdio: "inherit" });
+export async function runChild([file = "", ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const onTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+  let child: ChildProcess | undefined;
+  // Before it starts: a signal in between would end us and leave the command behind.
   for (const signal of passedOn) {
     process.on(signal, () => {
-      if (signal) child.kill(signal);
+      if (!onTerminal || !fromTerminal.has(signal)) child?.kill(signal);
     });
   }
-  return new Promise((resolve) => {
-    child.once("error", (error: NodeJS.ErrnoException) => resolve(cannotRun(file, error)));
-    child.once("exit", (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
-  });
+  try {
+    child = spawn(file, args, { env, stdio: "inherit" });
+    const [status, signal] = (await once(child, "exit")) as [number, null] | [null, NodeJS.Signals];
+    return signal === null ? status : 128 + constants.signals[signal];
+  } catch (error) {
+    return cannotRun(file, error as NodeJS.ErrnoException);
+  }
 }
 
 function cannotRun(file: string, { code, message }: NodeJS.ErrnoException): number {

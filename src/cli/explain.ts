@@ -53,23 +53,21 @@ function explainRefusal(error: ConnectError): Explanation | undefined {
   return { lines: lines.map(visible), exitCode: exitCodes[kind] };
 }
 
+/** Codes that Connect gives to what happens on the way, and to what a proxy answers. */
+const passing: readonly Code[] = [Code.Unavailable, Code.DeadlineExceeded, Code.ResourceExhausted, Code.Aborted];
+
 function explainConnection(error: ConnectError): Explanation {
   const cause = rootCause(error);
-  const { code = "" } = cause as NodeJS.ErrnoException;
-  if (/CERT|SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
+  const fault = visible(cause instanceof ConnectError ? cause.rawMessage : cause.message);
+  const { code } = cause as { code?: unknown };
+  if (typeof code === "string" && /CERT|SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
     const advice = "for a private certificate authority set HOLDFAST_CA_FILE";
-    return {
-      lines: [`the server's certificate is not trusted: ${visible(cause.message)}`, advice],
-      exitCode: exitCodes.unavailable,
-    };
+    return { lines: [`the server's certificate is not trusted: ${fault}`, advice], exitCode: exitCodes.unavailable };
   }
-  if (code !== "" || error.code === Code.Unavailable || error.code === Code.DeadlineExceeded) {
-    return { lines: [`the server cannot be reached: ${visible(cause.message)}`], exitCode: exitCodes.unavailable };
+  if (typeof code === "string" || passing.includes(error.code)) {
+    return { lines: [`the server cannot be reached: ${fault}`], exitCode: exitCodes.unavailable };
   }
-  return {
-    lines: [`the answer is not that of a Holdfast server: ${visible(error.rawMessage)}`],
-    exitCode: exitCodes.unexpected,
-  };
+  return { lines: [`the answer is not that of a Holdfast server: ${fault}`], exitCode: exitCodes.unexpected };
 }
 
 function rootCause(error: Error): Error {

@@ -35,15 +35,18 @@ export function printRecords<S extends DescMessage>(
 ): void {
   if (json) printJson(records.map((record) => restJson(schema, record)));
   else {
-    const rows = records.map((record) => columns.map(([, cell]) => cell(record)));
-    print(
-      `${tableText(
-        columns.map(([head]) => head),
-        rows,
-      )}\n`,
+    const heads = columns.map(([head]) => head);
+    const table = tableText(
+      heads,
+      records.map((record) => columns.map(([, cell]) => cell(record))),
     );
+    print(`${table}\n`);
   }
 }
+
+/** Prints a record as the REST API answers it. */
+export const printRestRecord = <S extends DescMessage>(schema: S, record: MessageShape<S>): void =>
+  printJson(restJson(schema, record));
 
 /** Prints a record line by line, or as the REST API answers it. */
 export function printRecord<S extends DescMessage>(
@@ -52,7 +55,7 @@ export function printRecord<S extends DescMessage>(
   lines: readonly Column<MessageShape<S>>[],
   { json }: { readonly json?: boolean },
 ): void {
-  if (json) printJson(restJson(schema, record));
+  if (json) printRestRecord(schema, record);
   else {
     const width = Math.max(...lines.map(([head]) => head.length));
     print(lines.map(([head, cell]) => `${head.padEnd(width)}  ${visible(cell(record))}\n`).join(""));
@@ -69,9 +72,6 @@ export function printJson(value: unknown): void {
 }
 
 /** A time as people read it, to the second in UTC; a dash when there is none. */
-export const timeText = (time: Timestamp | undefined): string =>
-  time === undefined
-    ? "-"
-    : timestampDate(time)
-        .toISOString()
-        .replace(/\.\d+Z$/, "Z");
+export function timeText(time: Timestamp | undefined): string {
+  return time === undefined ? "-" : `${timestampDate(time).toISOString().slice(0, 19)}Z`;
+}

@@ -21,7 +21,7 @@ export function createProgram(): Command {
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(faultText(text)) })
-    .showHelpAfterError("(run it with --help for what there is)");
+    .showHelpAfterError("(run holdfast --help for what there is)");
 
   program
     .command("serve")

@@ -19,31 +19,28 @@ export const authorized = (url: string, token: string): Api => connect(url, asyn
  * HOLDFAST_CLIENT_SECRET, then the credentials file. Calls nobody yet. Throws a Failure when nobody is logged in.
  */
 export function openSession(): Api {
+  if (!hasCredentialInEnvironment()) return storedSession();
+  // It goes to the server of the environment, and not to one that somebody once logged in to.
+  const url = setting("URL");
+  if (url === undefined) throw usage("HOLDFAST_URL must say which server the credential in the environment is for");
+  return sessionOfEnvironment(serverUrl(url));
+}
+
+export const hasCredentialInEnvironment = (): boolean =>
+  setting("TOKEN") !== undefined || (setting("CLIENT_ID") !== undefined && setting("CLIENT_SECRET") !== undefined);
+
+function sessionOfEnvironment(url: string): Api {
   const token = setting("TOKEN");
-  if (token !== undefined) return authorized(urlBesideCredential(), token);
-  const clientId = setting("CLIENT_ID");
-  const clientSecret = setting("CLIENT_SECRET");
-  if (clientId !== undefined && clientSecret !== undefined) {
-    const url = urlBesideCredential();
-    return connect(
-      url,
-      keptInMemory(() => loginWithClientSecret(anonymous(url), clientId, clientSecret)),
-    );
-  }
-  return storedSession();
+  if (token !== undefined) return authorized(url, token);
+  const [clientId = "", clientSecret = ""] = [setting("CLIENT_ID"), setting("CLIENT_SECRET")];
+  const login = () => loginWithClientSecret(anonymous(url), clientId, clientSecret);
+  return connect(url, keptInMemory(login));
 }
 
 /** The server of a login: as given, as the environment says, or as the last time. */
 export function urlFor(given?: string): string {
   const url = given ?? setting("URL") ?? readCredentials()?.url;
   if (url === undefined) throw usage("which server? name it with --url or HOLDFAST_URL");
-  return serverUrl(url);
-}
-
-/** A credential of the environment goes to the server of the environment, and not to one that somebody once logged in to. */
-function urlBesideCredential(): string {
-  const url = setting("URL");
-  if (url === undefined) throw usage("HOLDFAST_URL must say which server the credential in the environment is for");
   return serverUrl(url);
 }
 

@@ -67,7 +67,7 @@ export class Holdfast {
   /** Runs it to a good end, and answers what it printed. */
   async print(args: string | readonly string[], options?: RunOptions): Promise<string> {
     const { status, stdout, stderr } = await this.run(args, options);
-    if (status !== 0) throw new Error(`holdfast ${args}: ${status} ${stderr}${stdout}`);
+    if (status !== 0) throw new Error(`holdfast ended with ${status}: ${stderr}${stdout}`);
     return stdout;
   }
 
@@ -99,6 +99,7 @@ export function useHoldfast(env: () => Environment): () => Holdfast {
   before(() => {
     holdfast = new Holdfast(env());
   });
-  after(() => holdfast.remove());
+  // There is none when the server did not start.
+  after(() => (holdfast as Holdfast | undefined)?.remove());
   return () => holdfast;
 }

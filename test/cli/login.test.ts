@@ -112,6 +112,8 @@ describe("logging in with holdfast", function () {
       ];
 
       expect(names).to.deep.equal(["alice", "administrator", "carol", "administrator"]);
+      const loggedIn = await login("--username alice --password-stdin", usualPassword, machine);
+      expect(loggedIn.stderr).to.match(/ as alice\nholdfast: the credential in the environment is used instead, until/);
     });
 
     it("from the file only for the server that they are for", async () => {

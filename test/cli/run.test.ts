@@ -51,12 +51,17 @@ describe("holdfast run", function () {
   it("takes only the secrets that are named, by names with a prefix", async () => {
     const { stdout } = await run("--project app --only DB_PASSWORD,EMPTY --prefix APP_", printEnvironment);
     const missing = await run("--project app --only DB_PASSWORD,NONE", ["true"]);
+    const mistyped = await run("--project app --env prodution", ["true"]);
 
     expect(stdout)
       .to.include("APP_DB_PASSWORD=correct horse\n")
       .and.to.include("APP_EMPTY=\n")
       .and.not.to.include("LINES");
     expect([missing.status, missing.stderr]).to.deep.equal([5, "holdfast: there is no secret NONE\n"]);
+    expect([mistyped.status, mistyped.stderr]).to.deep.equal([
+      5,
+      "holdfast: there is no secret in the environment prodution\n",
+    ]);
   });
 
   describe("runs nothing when the secrets cannot be variables:", () => {
@@ -107,6 +112,15 @@ describe("holdfast run", function () {
 
     expect(ends.map(({ status }) => status)).to.deep.equal([42, 0, 137, 143, 127, 126]);
     expect(ends[4]?.stderr).to.match(/^holdfast: cannot run no-such-command: .*ENOENT\n$/);
+  });
+
+  it("says when the secrets are too large for an environment", async () => {
+    await project("large", { LARGE: "x".repeat(65_536) });
+
+    const { status, stderr } = await run(`--project large --prefix ${"P".repeat(70_000)}`, ["true"]);
+
+    expect(status).to.equal(126);
+    expect(stderr).to.equal("holdfast: the secrets and arguments are larger than an environment may be\n");
   });
 
   it("leaves standard input, output and error to the command, and its arguments as they are", async () => {

@@ -5,11 +5,13 @@ import { until } from "../faults/own-engines.ts";
 import { useServer, usualPassword } from "../harness/server.ts";
 import { administrator, commandLine, useHoldfast } from "./holdfast.ts";
 
+const [bold, notBold] = ["\u001b[1m", "\u001b[22m"] as const;
+
 describe("holdfast on a terminal", function () {
   // Every command is a process of its own.
   this.timeout(60_000);
   const server = useServer();
-  const cli = useHoldfast(() => administrator(server));
+  const cli = useHoldfast(() => ({ ...administrator(server), ...server.environment() }));
   let running: ChildProcess | undefined;
   before(async function () {
     if (spawnSync("script", ["--version"]).status !== 0) {
@@ -107,9 +109,19 @@ describe("holdfast on a terminal", function () {
       (widths: number[]) => Math.max(...widths) <= 72,
     );
     expect(narrow.text).to.match(/^KEY +ENVIRONMENT +VERSION +UPDATED +TAGS +DESCRIPTION\nWIDE /);
-    expect(narrow.screen).to.match(/^\u001b\[1mKEY .*\u001b\[22m\r\n/);
+    expect(narrow.screen.split("\r\n")[0]).to.satisfy(
+      (head: string) => head.startsWith(bold) && head.endsWith(notBold),
+    );
     expect(plain.screen).to.include("KEY").and.not.to.include("\u001b");
     expect(plain.text).to.include("fit on a line of this terminal in one piece\n");
+  });
+
+  it("shows how far long work is, and cleans up behind it", async () => {
+    const { status, screen, text } = await type("admin rewrap");
+
+    expect(status).to.equal(0);
+    expect(screen).to.match(/checking [^a-z]* \d+ of \d+, \d+ a second, \d+ s left/);
+    expect(text).to.match(/wrapped 0 keys anew; the master key opens (\d+) of \1\n$/);
   });
 
   it("lets a command that is run hear Ctrl-C once", async () => {

@@ -1,6 +1,6 @@
 import { explainStart } from "../../server/explain-start.ts";
 import type { Json } from "../commands/options.ts";
-import { exitCodes, Failure } from "../failure.ts";
+import { exitCodes, Failure, usage } from "../failure.ts";
 import { note, printJson, say } from "../output.ts";
 import { progressDisplay } from "../progress.ts";
 
@@ -21,6 +21,28 @@ export async function rewrap({ json }: Json): Promise<void> {
   process.exitCode = exitCodes.unexpected;
 }
 
+export interface VerifyOptions extends Json {
+  readonly checkpoint?: string;
+}
+
+/** Verifies an exported audit log; the exit status is 1 when it is not as it was written. */
+export async function verifyAudit(file: string, { checkpoint, json }: VerifyOptions): Promise<void> {
+  const { UnreadableExport, verifyAudit } = await import("../../server/admin/verify-audit.ts");
+  const report = await explained(
+    verifyAudit(file, checkpoint).catch((error: unknown) => {
+      throw error instanceof UnreadableExport ? usage(error.message) : error;
+    }),
+  );
+  const { valid, checked, broken, head, chains } = report;
+  if (json) {
+    const place = { broken_at: broken?.sequence ?? null, broken_chain: broken?.chain ?? null };
+    printJson({ valid, checked, ...place, broken_reason: broken?.reason ?? null, head, chains });
+  } else say(`${checked} events in ${chains.length} chains, head ${head}`);
+  if (broken === undefined) return;
+  note(`the log is not as it was written: event ${broken.sequence} of chain ${broken.chain} is ${broken.reason}`);
+  process.exitCode = exitCodes.unexpected;
+}
+
 export async function migrate(): Promise<void> {
   const { migrate } = await import("../../server/admin/migrate.ts");
   const applied = await explained(migrate());
@@ -29,9 +51,9 @@ export async function migrate(): Promise<void> {
 
 /** What the server's own settings or engines refuse is told as the start of a server tells it. */
 function explained<Result>(work: Promise<Result>): Promise<Result> {
-  return work.catch((error: unknown) => {
-    if (error instanceof Error && error.name === "AbortError")
-      throw new Failure("unexpected", "stopped; it may be run again");
-    throw new Failure("unexpected", explainStart(error));
+  return work.catch((error: NodeJS.ErrnoException) => {
+    if (error.name === "AbortError") throw new Failure("unexpected", "stopped; it may be run again");
+    if (error.syscall === "open") throw usage(`cannot read ${error.path} (${error.code})`);
+    throw error instanceof Failure ? error : new Failure("unexpected", explainStart(error));
   });
 }

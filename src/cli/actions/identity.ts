@@ -11,7 +11,7 @@ import { allPages } from "../../client/pages.ts";
 import { askConsent } from "../ask.ts";
 import type { Json } from "../commands/options.ts";
 import { isId, theOnly } from "../find.ts";
-import { note, printOnce, printRecord, printRecords, timeText } from "../output.ts";
+import { note, printOnce, printRecord, printRecords, printRestRecord, timeText } from "../output.ts";
 import { findProjectRoles, projectRolesText } from "../project-roles.ts";
 import { openSession } from "../session.ts";
 
@@ -93,7 +93,7 @@ export async function createSecret(name: string, options: ClientSecretOptions): 
   const { description = "", ttlHours, maxUses } = options;
   const request = { machineIdentityId, description, ttlHours, maxUses };
   const secret = await api(MachineIdentityService).createClientSecret(request);
-  if (options.json) return printRecord(ClientSecretSchema, secret, [], options);
+  if (options.json) return printRestRecord(ClientSecretSchema, secret);
   const end = secret.expiresAt === undefined ? "does not end by itself" : `ends ${timeText(secret.expiresAt)}`;
   printOnce(secret.clientSecret, `the client secret of ${name} is shown this once; it ${end}`);
 }

@@ -3,9 +3,9 @@ import * as client from "../../client/login.ts";
 import { askHidden, readLines } from "../ask.ts";
 import { credentialsPath, readCredentials, removeCredentials, writeCredentials } from "../credentials-file.ts";
 import { explain } from "../explain.ts";
-import { Failure, usage } from "../failure.ts";
+import { exitCodes, Failure, usage } from "../failure.ts";
 import { note } from "../output.ts";
-import { anonymous, authorized, openSession, urlFor } from "../session.ts";
+import { anonymous, authorized, hasCredentialInEnvironment, openSession, urlFor } from "../session.ts";
 import { setting } from "../settings.ts";
 
 interface ServerOptions {
@@ -39,7 +39,7 @@ export async function login(options: LoginOptions): Promise<void> {
   else if (clientId !== undefined) keep(url, await loginAsMachine(url, clientId, options));
   else throw usage("who logs in? say --username or --client-id");
   note(`logged in at ${url} as ${username ?? clientId}`);
-  if (setting("TOKEN") !== undefined) note("HOLDFAST_TOKEN is set, and is used instead of this login");
+  if (hasCredentialInEnvironment()) note("the credential in the environment is used instead, until it is unset");
 }
 
 async function loginAsUser(url: string, username: string, { passwordStdin }: LoginOptions): Promise<client.Token> {
@@ -118,7 +118,7 @@ export async function logout(): Promise<void> {
   } catch (error) {
     const { lines, exitCode } = explain(error);
     // A token that the server refuses has ended already.
-    if (exitCode !== 3)
+    if (exitCode !== exitCodes.authentication)
       throw new Failure("unavailable", `the token is removed here, but ends only at ${stored.expires_at}`, lines);
   }
   note(`logged out; ${credentialsPath()} is removed`);

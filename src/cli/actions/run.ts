@@ -18,13 +18,16 @@ const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Runs a command with the secrets in its environment; the exit status is the command's. */
 export async function run(command: readonly string[], options: RunOptions): Promise<void> {
   const api = openSession();
-  const secrets = chosen(await listSecrets(api, await findPlace(api, options)), options.only);
+  const secrets = chosen(await listSecrets(api, await findPlace(api, options)), options);
   const variables = named(secrets, options.prefix ?? "");
   const values = await readValues(api, variables);
   process.exitCode = await runChild(command, { ...childEnvironment(), ...values });
 }
 
-function chosen(secrets: readonly SecretListItem[], only: readonly string[] | undefined): readonly SecretListItem[] {
+/** Those that are asked for. Throws a Failure when there are none: the environment may have been mistyped. */
+function chosen(secrets: readonly SecretListItem[], { only, env }: RunOptions): readonly SecretListItem[] {
+  if (secrets.length === 0)
+    throw notFound(`there is no secret in the ${env === undefined ? "project" : `environment ${env}`}`);
   if (only === undefined) return secrets;
   const missing = only.filter((key) => !secrets.some((secret) => secret.key === key));
   if (missing.length > 0) throw notFound(`there is no secret ${missing.join(", ")}`);

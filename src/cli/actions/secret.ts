@@ -20,7 +20,7 @@ import {
   secretsOf,
   theOnlySecret,
 } from "../find.ts";
-import { note, print, printRecord, printRecords, say, timeText } from "../output.ts";
+import { note, print, printRecords, printRestRecord, say, timeText } from "../output.ts";
 import { openSession } from "../session.ts";
 import { readValue, refuseValuesInArguments } from "../value.ts";
 
@@ -60,7 +60,7 @@ export async function get(key: string, options: GetOptions): Promise<void> {
   const api = openSession();
   const id = await findSecretId(api, key, options);
   const secret = await api(SecretService).getSecret({ id, version: options.version });
-  if (options.json) printRecord(SecretSchema, secret, [], options);
+  if (options.json) printRestRecord(SecretSchema, secret);
   else print(`${secret.value ?? ""}${process.stdout.isTTY ? "\n" : ""}`);
 }
 
@@ -176,6 +176,6 @@ export async function copy(key: string, options: CopyOptions): Promise<void> {
 const nameOf = ({ key, environment }: Secret) => (environment === undefined ? key : `${key} (${environment})`);
 
 function show(sentence: string, secret: Secret, options: Json): void {
-  if (options.json) printRecord(SecretSchema, secret, [], options);
+  if (options.json) printRestRecord(SecretSchema, secret);
   else say(sentence);
 }

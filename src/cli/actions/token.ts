@@ -7,7 +7,7 @@ import type { Api } from "../../client/api.ts";
 import { allPages } from "../../client/pages.ts";
 import type { Json } from "../commands/options.ts";
 import { findProjectId, isId, theOnly } from "../find.ts";
-import { note, printOnce, printRecord, printRecords, timeText } from "../output.ts";
+import { note, printOnce, printRecords, printRestRecord, timeText } from "../output.ts";
 import { openSession } from "../session.ts";
 
 export interface CreateTokenOptions extends Json {
@@ -32,7 +32,7 @@ export async function create(name: string, options: CreateTokenOptions): Promise
     // An expiry that is named and not given is none.
     updateMask: options.neverExpires ? { paths: ["expires_in_days"] } : undefined,
   });
-  if (options.json) return printRecord(ApiTokenSchema, token, [], options);
+  if (options.json) return printRestRecord(ApiTokenSchema, token);
   const end = token.expiresAt === undefined ? "does not end by itself" : `ends ${timeText(token.expiresAt)}`;
   printOnce(token.token, `the token ${name} is shown this once; it ${end}`);
 }

@@ -18,7 +18,7 @@ export function declareRunCommand(program: Command): void {
       "after",
       examples(
         "holdfast run --project payments --env production -- ./server",
-        "holdfast run --only DATABASE_URL -- sh -c 'psql \"$DATABASE_URL\"'",
+        "holdfast run --only PGPASSWORD -- psql -h db",
       ),
     )
     .action(async (command: string[], options: RunOptions) => {

@@ -20,7 +20,10 @@ export function declareSecretCommands(program: Command): void {
     .option("--version <number>", "a version other than the current one", wholeNumber)
     .addHelpText(
       "after",
-      examples("holdfast secret get DB_PASSWORD --env production", 'psql "$(holdfast secret get DATABASE_URL)"'),
+      examples(
+        "holdfast secret get DB_PASSWORD --env production",
+        "PGPASSWORD=$(holdfast secret get DB_PASSWORD) psql -h db",
+      ),
     )
     .action(async (key: string, options: GetOptions) => (await actions()).get(key, options));
 

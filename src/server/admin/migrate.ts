@@ -22,6 +22,8 @@ export async function migrate(): Promise<string[]> {
 async function migrateAt(url: string): Promise<string[]> {
   const database = await Database.open({ url, poolSize: 2, entities, logger: createLogger("silent") });
   try {
+    // Asked first whether there are migrations to apply, the ORM would make a database that is not there.
+    await database.query("select", []);
     const missing = await database.orm.migrator.getPending();
     await database.migrate();
     return missing.map(({ name }) => name);

@@ -16,6 +16,7 @@ export async function mochaGlobalSetup(): Promise<void> {
   folder = await mkdtemp(join(tmpdir(), "holdfast-test-"));
   postgres = await startPostgres(folder);
   process.env["HOLDFAST_TEST_DATABASE_URL"] = postgres.url;
+  process.env["HOLDFAST_TEST_SUPERUSER_URL"] = postgres.superuserUrl;
   const client = new pg.Client(postgres.url);
   await client.connect();
   await client.query(`create database ${templateName}`);

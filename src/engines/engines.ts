@@ -14,6 +14,8 @@ export { startValkey, type ValkeyEngine, type ValkeyOptions } from "./valkey.ts"
 /** PostgreSQL and Valkey for one service on one machine. */
 export interface Engines {
   readonly databaseUrl: string;
+  /** The same database for what only a superuser may do. */
+  readonly superuserUrl: string;
   readonly redisUrl: string;
   stop(): Promise<void>;
 }
@@ -33,7 +35,7 @@ export async function startEngines(dataFolder: string, options: PostgresOptions 
         await Promise.all([postgres.stop(), valkey.stop()]);
         hold.release();
       };
-      return { databaseUrl: postgres.url, redisUrl: valkey.url, stop };
+      return { databaseUrl: postgres.url, superuserUrl: postgres.superuserUrl, redisUrl: valkey.url, stop };
     } catch (error) {
       hold.release();
       throw error;

@@ -6,6 +6,7 @@ import { EngineError, explain } from "./engine-error.ts";
 import { FolderInUse, holdFolder } from "./folder-hold.ts";
 import { type PostgresEngine, startPostgres } from "./postgres.ts";
 import { postgresAccount } from "./postgres-account.ts";
+import { postgresUrls } from "./postgres-role.ts";
 import { makePrivateFolder } from "./private-folder.ts";
 
 /** A service that has just started on the folder may still be on its way. */
@@ -61,7 +62,7 @@ function urlOf(home: string, cluster: string): string | undefined {
   try {
     const socketFolder = readFileSync(join(cluster, "postmaster.pid"), "utf8").split("\n")[4] ?? "";
     const password = readFileSync(join(home, "superuser.secret"), "utf8").trim();
-    return `postgresql://service:${password}@${encodeURIComponent(socketFolder)}:5432/holdfast`;
+    return postgresUrls(socketFolder, password).url;
   } catch {
     return undefined;
   }

@@ -6,6 +6,7 @@ import type { Binaries } from "./postgres-binaries.ts";
 import type { Cluster } from "./postgres-cluster.ts";
 import { clearLeftovers } from "./postgres-leftovers.ts";
 import type { ServerLog } from "./postgres-log.ts";
+import { type PostgresUrls, prepareRole } from "./postgres-role.ts";
 import type { Run } from "./supervise.ts";
 import { spawnWatched, type WatchedProcess } from "./watched-process.ts";
 
@@ -15,13 +16,13 @@ export interface Server {
   readonly cluster: Cluster;
   readonly run: string;
   readonly log: ServerLog;
-  readonly url: string;
+  readonly urls: PostgresUrls;
   readonly settings: Readonly<Record<string, string>>;
   readonly account: Account | undefined;
 }
 
 /** Starts a postmaster and waits until its database answers. Throws EngineError when it ends before. */
-export async function launchPostgres({ binaries, cluster, run, log, url, settings, account }: Server): Promise<Run> {
+export async function launchPostgres({ binaries, cluster, run, log, urls, settings, account }: Server): Promise<Run> {
   await clearLeftovers(cluster.data, run);
   const args = ["-D", cluster.data, "-k", run, "-p", "5432"];
   for (const [name, value] of Object.entries(settings)) args.push("-c", `${name}=${value}`);
@@ -31,10 +32,11 @@ export async function launchPostgres({ binaries, cluster, run, log, url, setting
     const server = spawnWatched(binaries.postgres, args, log.fd, account);
     let early: string | undefined;
     try {
-      early = await untilReady(url, server);
+      early = await untilReady(urls.superuserUrl, server);
+      if (early === undefined) await prepareRole(urls);
     } catch (error) {
       await end(server);
-      throw error instanceof EngineError ? error : log.explain("the database holdfast could not be made", mark);
+      throw error instanceof EngineError ? error : log.explain("the database holdfast could not be prepared", mark);
     }
     if (early === undefined) {
       server.unref();

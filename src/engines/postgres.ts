@@ -5,6 +5,7 @@ import { type Account, checkPassable, postgresAccount } from "./postgres-account
 import { postgresBinaries } from "./postgres-binaries.ts";
 import { findOrCreateCluster } from "./postgres-cluster.ts";
 import { openServerLog } from "./postgres-log.ts";
+import { type PostgresUrls, postgresUrls } from "./postgres-role.ts";
 import { launchPostgres, type Server } from "./postgres-server.ts";
 import { makePrivateFolder } from "./private-folder.ts";
 import { makeSocketFolder, removeSocketFolder } from "./socket-folder.ts";
@@ -17,9 +18,7 @@ export interface PostgresOptions {
   readonly warn?: Warn;
 }
 
-export interface PostgresEngine {
-  /** Of the database `holdfast`, with the password of a superuser. */
-  readonly url: string;
+export interface PostgresEngine extends PostgresUrls {
   /** The postmaster; a new one after a crash. */
   readonly pid: number;
   stop(): Promise<void>;
@@ -68,9 +67,9 @@ async function startIn(home: string, account: Account | undefined, options: Post
     const cluster = await findOrCreateCluster(home, binaries, log, account);
     const run = makeSocketFolder(home, ".s.PGSQL.5432", account);
     if (account) checkPassable(run, account);
-    const url = `postgresql://service:${cluster.password}@${encodeURIComponent(run)}:5432/holdfast`;
+    const urls = postgresUrls(run, cluster.password);
     const settings = { ...SETTINGS, ...options.settings };
-    const server: Server = { binaries, cluster, run, log, url, settings, account };
+    const server: Server = { binaries, cluster, run, log, urls, settings, account };
     const supervised = await supervise("PostgreSQL", () => launchPostgres(server), options.warn ?? console.warn);
     let stopped: Promise<void> | undefined;
     const stop = async () => {
@@ -79,7 +78,7 @@ async function startIn(home: string, account: Account | undefined, options: Post
       free();
     };
     return {
-      url,
+      ...urls,
       get pid() {
         return supervised.pid;
       },

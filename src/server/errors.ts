@@ -29,6 +29,9 @@ export interface FieldFault {
   readonly message: string;
 }
 
+/** In trailers, of which some gRPC clients take no more than 8 KiB. */
+const mostViolations = 50;
+
 interface RefusalOptions {
   readonly details?: readonly FieldFault[];
   /** Replaces the gRPC code of the table, for the kinds of conflict that gRPC tells apart. */
@@ -72,7 +75,8 @@ export class Refusal extends ConnectError {
     const info = { reason: this.errorCode, domain: "holdfast", metadata: { request_id: requestId } };
     this.details.push({ desc: ErrorInfoSchema, value: create(ErrorInfoSchema, info) });
     if (this.faults.length > 0) {
-      const fieldViolations = this.faults.map(({ field, message }) => ({ field, description: message }));
+      const told = this.faults.slice(0, mostViolations);
+      const fieldViolations = told.map(({ field, message }) => ({ field, description: message }));
       this.details.push({ desc: BadRequestSchema, value: create(BadRequestSchema, { fieldViolations }) });
     }
     if (this.retryAfterSeconds !== undefined) {

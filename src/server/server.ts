@@ -25,6 +25,7 @@ import { admitting, authorizing, recording, validating } from "./wire/chain.ts";
 import { clientAddress } from "./wire/client-address.ts";
 import { Documents } from "./wire/documents.ts";
 import { doors, type Service } from "./wire/doors.ts";
+import { gate } from "./wire/gate.ts";
 import { purgeJob, replaying } from "./wire/idempotency.ts";
 import { IdempotencyRecord } from "./wire/idempotency-record.ts";
 import { cleartextListener, type Listener, tlsListener } from "./wire/listener.ts";
@@ -114,6 +115,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const address = await listener?.api.listen(config.HOST, config.PORT);
   // Last of what can fail: a start that fails after it would have told nobody the administrator's secret.
   const bootstrapped = await bootstrap(core, auth);
+  listener?.open();
   const jobs = [
     ...auth.jobs,
     ...contexts.flatMap((context) => context.jobs?.(core) ?? []),
@@ -176,9 +178,10 @@ async function apiListener(core: Core, auth: Auth, components: Components) {
     isHealthy: async () => overall(await components.check()) === "healthy",
     shutdown: shutdown.signal,
   });
+  const { gated, open } = gate(handler);
   const tls = readTlsFiles(config);
-  const api: Listener = tls === undefined ? cleartextListener(handler) : tlsListener(handler, tls);
-  return { api, shutdown };
+  const api: Listener = tls === undefined ? cleartextListener(gated) : tlsListener(gated, tls);
+  return { api, shutdown, open };
 }
 
 function callFrom(request: HttpRequest, { config, db }: Core): Call {

@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+
 interface Credentials {
   readonly clientId: string;
   readonly clientSecret: string;
@@ -40,6 +42,17 @@ export class Api {
       const identity = await this.post("/machine-identities", { name: `client ${n}`, roles: ["viewer"] });
       const secret = await this.post(`/machine-identities/${identity["id"] as string}/client-secrets`, {});
       return { clientId: identity["client_id"] as string, clientSecret: secret["client_secret"] as string };
+    });
+  }
+
+  /** Creates so many users who are enrolled with this verifier; resolves to their usernames. */
+  users(count: number, verifier: Uint8Array): Promise<string[]> {
+    return inParallel(count, async (n) => {
+      const username = `user-${n}`;
+      const { enrollment_token } = await this.post("/users", { username });
+      const [salt, encoded] = [randomBytes(16), verifier].map((bytes) => Buffer.from(bytes).toString("base64"));
+      await this.post("/auth/srp/enroll", { username, enrollment_token, salt, verifier: encoded });
+      return username;
     });
   }
 

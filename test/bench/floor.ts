@@ -2,11 +2,14 @@ import { randomUUIDv7 } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import pg from "pg";
+import { opensslPower } from "../../src/server/auth/srp-power.ts";
+import { rfc5054Group3072 as group } from "../../src/standards/srp.ts";
 import { auditRow, floorIds, listRows, pick, readRow, secretRow, versionRow } from "./floor-tables.ts";
 
-// A server that does only what cannot be left out: node:http, and for F2 to F5 the statements that the kind needs.
+// A server that does only what cannot be left out: node:http, and for F2 to F6 the statements and the arithmetic that
+// the kind needs.
 
-type Kind = "F1" | "F2" | "F3" | "F4" | "F5";
+type Kind = "F1" | "F2" | "F3" | "F4" | "F5" | "F6";
 
 const [kind, databaseUrl] = process.argv.slice(2) as [Kind, string];
 const pool = new pg.Pool({ connectionString: databaseUrl, max: 16 });
@@ -15,7 +18,15 @@ const ids = kind === "F1" || kind === "F5" ? [] : await floorIds(pool);
 /** About as long as a secret with its value. */
 const fixed = JSON.stringify({ id: "0".repeat(36), filling: "x".repeat(650) });
 
-const work: Record<Kind, () => string | Promise<string>> = {
+/** As a login with a password begins. */
+const begun = JSON.stringify({
+  salt: Buffer.alloc(16, 1).toString("base64"),
+  server_public_key: Buffer.alloc(group.length, 1).toString("base64"),
+});
+const exponent = 2n ** 256n - 1n;
+const power = () => opensslPower(group.generator, exponent, group);
+
+const work: Record<Kind, (path: string) => string | Promise<string>> = {
   F1: () => fixed,
   async F2() {
     await pool.query(readRow(pick(ids)));
@@ -44,11 +55,19 @@ const work: Record<Kind, () => string | Promise<string>> = {
       client.release();
     }
   },
+  async F6(path) {
+    await pool.query(readRow(pick(ids)));
+    await power();
+    if (path.endsWith("/init")) return begun;
+    await power();
+    await pool.query(auditRow("auth.login"));
+    return fixed;
+  },
 };
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method === "POST") for await (const _ of request);
-  const body = await work[kind]();
+  const body = await work[kind](request.url ?? "");
   response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) });
   response.end(body);
 }

@@ -25,7 +25,16 @@ export interface GrpcJob extends Pace {
   readonly ids: readonly string[];
 }
 
-export type Job = HttpJob | GrpcJob;
+/** Logins with a password, of which each is one request to begin it and one to end it. */
+export interface SrpJob extends Pace {
+  readonly kind: "srp";
+  readonly port: number;
+  readonly connections: number;
+  /** At least as many as connections: each logs in users of its own, in turn. */
+  readonly usernames: readonly string[];
+}
+
+export type Job = HttpJob | GrpcJob | SrpJob;
 
 /** What a load process saw. */
 export interface Seen {
@@ -70,7 +79,7 @@ export class Stopwatch {
 }
 
 /** Each process serves one kind of job. */
-type Run = ((job: HttpJob) => Promise<Seen>) | ((job: GrpcJob) => Promise<Seen>);
+type Run = ((job: HttpJob) => Promise<Seen>) | ((job: GrpcJob) => Promise<Seen>) | ((job: SrpJob) => Promise<Seen>);
 
 /** Runs the jobs that the parent process sends, and ends with it. */
 export function serveJobs(run: Run): void {

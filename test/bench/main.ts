@@ -1,14 +1,18 @@
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { join } from "node:path";
+import { measureAuthentication } from "./authenticate.ts";
 import { compare } from "./compare.ts";
+import { measureLogins } from "./identities.ts";
 import { type Options, type Part, readOptions } from "./options.ts";
 import { memoryMib } from "./processes.ts";
 import { explainProfile, profileTime, profiling } from "./profile.ts";
+import { measureRewrapping } from "./rewrap.ts";
 import { measureScale } from "./scale.ts";
 import { Scenarios } from "./scenarios.ts";
 import { Stage } from "./stage.ts";
 import { measureStart } from "./start.ts";
 import { atMost, type Line, tableOf } from "./table.ts";
+import { measureVerification } from "./verify-log.ts";
 
 const longestRunMs = 20 * 60_000;
 const mostMemoryMib = 250;
@@ -55,6 +59,18 @@ async function run({ parts, effort }: Options): Promise<void> {
   if (parts.has("read") || parts.has("grpc")) {
     recorded = await scenarios.recordedReads();
     notes.push(`${scenarios.reads} values read and answered, ${recorded} reads in the audit log`);
+  }
+  if (parts.has("identities")) {
+    tell("identities");
+    lines.push(...(await measureLogins(stage, effort)), ...(await measureAuthentication(stage, effort)));
+  }
+  if (parts.has("verify")) {
+    tell("verify");
+    lines.push(...(await measureVerification(stage, effort)));
+  }
+  if (parts.has("rewrap")) {
+    tell("rewrap");
+    lines.push(...(await measureRewrapping(stage, effort)));
   }
   if (parts.has("scale")) {
     tell("scale");

@@ -1,7 +1,19 @@
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 
-const parts = ["read", "grpc", "list", "create", "login", "scale", "start", "memory"] as const;
+const parts = [
+  "read",
+  "grpc",
+  "list",
+  "create",
+  "login",
+  "identities",
+  "verify",
+  "rewrap",
+  "scale",
+  "start",
+  "memory",
+] as const;
 
 /** What can be measured by itself. */
 export type Part = (typeof parts)[number];
@@ -17,6 +29,10 @@ export interface Effort {
   readonly measureMs: number;
   /** Secrets in the large database of part "scale". */
   readonly manySecrets: number;
+  /** In the audit log that part "verify" reads. */
+  readonly auditEvents: number;
+  /** That part "rewrap" wraps by another master key. */
+  readonly organizationKeys: number;
 }
 
 export interface Options {
@@ -30,7 +46,7 @@ export function readOptions(argv: readonly string[]): Options {
   const program = new Command("npm run bench --")
     .description(
       "Measures a server of its own against floors: small node:http servers that do only what cannot be left out.\n" +
-        `Takes about eight minutes on two cores (this machine has ${availableParallelism()}) and starts all it needs.`,
+        `Takes about twelve minutes on two cores (this machine has ${availableParallelism()}) and starts all it needs.`,
     )
     .option("--quick", "one short round of each, without the million secrets")
     .option("--only <parts>", `only these, separated by commas: ${parts.join(", ")}`, readParts)
@@ -57,6 +73,8 @@ export function readOptions(argv: readonly string[]): Options {
     rampMs: given.quick ? 150 : 250,
     measureMs: (given.seconds ?? (given.quick ? 0.7 : 2)) * 1000,
     manySecrets: given.quick ? 50_000 : 1_000_000,
+    auditEvents: given.quick ? 20_000 : 200_000,
+    organizationKeys: given.quick ? 2000 : 20_000,
   };
   const profile = given.profile === true;
   return { parts: new Set(given.only ?? (profile ? ["read"] : usual)), effort, profile };

@@ -1,10 +1,11 @@
-import { type ChildProcess, fork, spawn } from "node:child_process";
+import { type ChildProcess, fork, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import type { Delays } from "./delays.ts";
 import type { Job, Reply, Seen } from "./load.ts";
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -28,7 +29,10 @@ export interface LoadProcess {
   stop(): Promise<void>;
 }
 
-export function startLoad(file: "http-load.ts" | "grpc-load.ts"): LoadProcess {
+/** The programs of load processes. */
+export type LoadFile = "http-load.ts" | "grpc-load.ts" | "srp-load.ts";
+
+export function startLoad(file: LoadFile): LoadProcess {
   const child = fork(here(file), { serialization: "advanced" });
   return {
     pid: child.pid ?? 0,
@@ -72,25 +76,54 @@ function messageFrom(child: ChildProcess, name: string, withinMs: number): Promi
   });
 }
 
+/** A server that became healthy. */
+export interface HoldfastProcess extends ServerProcess {
+  readonly healthyAfterMs: number;
+}
+
+/** A server that tells how late its event loop is. */
+export interface WatchedProcess extends HoldfastProcess {
+  /** Since it was last asked. */
+  delays(): Promise<Delays>;
+}
+
 /** Starts `holdfast serve` with these settings, named without SERVICE_, and waits until it says that it is healthy. */
 export async function startHoldfast(
   settings: Record<string, string>,
   nodeOptions: readonly string[] = [],
-): Promise<ServerProcess & { readonly healthyAfterMs: number }> {
+): Promise<HoldfastProcess> {
+  const { server } = await launch(settings, nodeOptions, {}, ["ignore", "pipe", "pipe"]);
+  return server;
+}
+
+/** The same, with something loaded into it that watches its event loop. */
+export async function startWatchedHoldfast(settings: Record<string, string>): Promise<WatchedProcess> {
+  const environment = { NODE_OPTIONS: `--import=${new URL("delays.ts", import.meta.url).href}` };
+  const { server, child } = await launch(settings, [], environment, ["ignore", "pipe", "pipe", "ipc"]);
+  const delays = async () => {
+    child.send("delays");
+    return (await messageFrom(child, "the server", jobGraceMs)) as Delays;
+  };
+  return { ...server, delays };
+}
+
+async function launch(
+  settings: Record<string, string>,
+  nodeOptions: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  stdio: StdioOptions,
+): Promise<{ server: HoldfastProcess; child: ChildProcess }> {
   const port = await freePort();
-  const env: NodeJS.ProcessEnv = { PATH: process.env.PATH };
+  const env: NodeJS.ProcessEnv = { PATH: process.env.PATH, ...environment };
   const all = { PORT: String(port), OCSP_PORT: "0", LOG_LEVEL: "warn", ...settings };
   for (const [name, value] of Object.entries(all)) env[`SERVICE_${name}`] = value;
   const beganAt = performance.now();
   // As `npm start` does it, with the executable's own options; with more only for a profile.
   const [program, ...args] = nodeOptions.length === 0 ? [holdfast] : [process.execPath, ...nodeOptions, holdfast];
-  const child = spawn(program, [...args, "serve"], {
-    env,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(program, [...args, "serve"], { env, stdio });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (text: Buffer) => {
+    stream?.on("data", (text: Buffer) => {
       said = `${said}${text.toString()}`.slice(-4000);
     });
   }
@@ -99,7 +132,8 @@ export async function startHoldfast(
     if (performance.now() - beganAt > healthyWithinMs) throw new Error(`the server does not get healthy:\n${said}`);
     await sleep(5);
   }
-  return { port, pid: child.pid ?? 0, healthyAfterMs: performance.now() - beganAt, stop: () => end(child) };
+  const healthyAfterMs = performance.now() - beganAt;
+  return { server: { port, pid: child.pid ?? 0, healthyAfterMs, stop: () => end(child) }, child };
 }
 
 async function isHealthy(port: number): Promise<boolean> {

@@ -1,3 +1,4 @@
+import type pg from "pg";
 import type { Effort } from "./options.ts";
 import type { Holdfast, Stage } from "./stage.ts";
 import { get, httpSubject, medianRatio, medianRound, takeTurns, warmUp } from "./subjects.ts";
@@ -17,7 +18,7 @@ export async function measureScale(stage: Stage, effort: Effort, tell: (text: st
   const projectId = await large.api.project("bench");
   const manyIds = await large.api.secrets(projectId, readOfMany);
   tell(`filling a database with ${effort.manySecrets} secrets`);
-  await pad(large, projectId, effort.manySecrets);
+  await pad(await stage.superuser("many"), projectId, effort.manySecrets);
   const subject = ({ api, ...server }: Holdfast, name: string, ids: readonly string[]) => {
     const requests = shuffled(ids).map((id) => get(`/api/v1/secrets/${id}`, api.token));
     return httpSubject(name, server, http, { requests, expectedStatus: 200 });
@@ -47,7 +48,7 @@ export async function measureScale(stage: Stage, effort: Effort, tell: (text: st
  * Adds junk until there are so many secrets. All rows are written anew in the order of their ids, with times between
  * those of the real ones, so that the real ones lie far apart in tables and indexes.
  */
-async function pad({ database }: Holdfast, projectId: string, total: number): Promise<void> {
+async function pad(database: pg.Client, projectId: string, total: number): Promise<void> {
   const tables = ["secret", "secret_version", "data_key"];
   const key = { secret: "id", secret_version: "secret_id", data_key: "record_id" } as Record<string, string>;
   await database.query("begin");

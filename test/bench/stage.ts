@@ -6,7 +6,16 @@ import pg from "pg";
 import { type Engines, startEngines } from "../../src/engines/engines.ts";
 import { Api } from "./api.ts";
 import { createFloorTables } from "./floor-tables.ts";
-import { type LoadProcess, type ServerProcess, startFloor, startHoldfast, startLoad } from "./processes.ts";
+import {
+  type LoadFile,
+  type LoadProcess,
+  type ServerProcess,
+  startFloor,
+  startHoldfast,
+  startLoad,
+  startWatchedHoldfast,
+  type WatchedProcess,
+} from "./processes.ts";
 
 /** A server, and how to get at what it holds. */
 export interface Holdfast extends ServerProcess {
@@ -39,30 +48,56 @@ export class Stage {
   }
 
   /** A server on a database of its own, with limits off. */
-  async holdfast(databaseName: string, nodeOptions: readonly string[] = []): Promise<Holdfast> {
-    const { databaseUrl, redisUrl } = await this.#startEngines();
-    const url = databaseUrl.replace(/\/holdfast$/, `/${databaseName}`);
-    if (url !== databaseUrl) await query(databaseUrl, `create database ${databaseName}`);
+  holdfast(databaseName: string, nodeOptions: readonly string[] = []): Promise<Holdfast> {
+    return this.#serve(databaseName, (settings) => startHoldfast(settings, nodeOptions));
+  }
+
+  /** The same, and it tells how late its event loop is. */
+  watchedHoldfast(databaseName: string): Promise<Holdfast & WatchedProcess> {
+    return this.#serve(databaseName, startWatchedHoldfast);
+  }
+
+  async #serve<Server extends ServerProcess>(
+    databaseName: string,
+    start: (settings: Record<string, string>) => Promise<Server>,
+  ): Promise<Holdfast & Server> {
+    const settings = await this.settings(databaseName);
     const credentials = { clientId: "bench", clientSecret: randomBytes(24).toString("base64url") };
-    const server = await startHoldfast(
-      {
-        DATABASE_URL: url,
-        REDIS_URL: redisUrl,
-        MASTER_KEY: randomBytes(32).toString("base64"),
-        BOOTSTRAP_CLIENT_ID: credentials.clientId,
-        BOOTSTRAP_CLIENT_SECRET: credentials.clientSecret,
-        RATE_LIMIT_API: "0",
-        RATE_LIMIT_AUTH: "0",
-        RATE_LIMIT_AGENT: "0",
-      },
-      nodeOptions,
-    );
+    const server = await start({
+      ...settings,
+      BOOTSTRAP_CLIENT_ID: credentials.clientId,
+      BOOTSTRAP_CLIENT_SECRET: credentials.clientSecret,
+    });
     this.endsWith(() => server.stop());
-    const database = new pg.Client(url);
+    const database = new pg.Client(settings["DATABASE_URL"]);
     database.on("error", () => {});
     await database.connect();
     this.endsWith(() => database.end());
     return { ...server, database, api: await Api.login(server.port, credentials) };
+  }
+
+  /** The settings, without SERVICE_, of a server on a database of its own, with limits off. */
+  async settings(databaseName: string): Promise<Record<string, string>> {
+    const { databaseUrl, redisUrl } = await this.#startEngines();
+    const url = databaseUrl.replace(/\/holdfast$/, `/${databaseName}`);
+    if (url !== databaseUrl) await query(databaseUrl, `create database ${databaseName}`);
+    return {
+      DATABASE_URL: url,
+      REDIS_URL: redisUrl,
+      MASTER_KEY: randomBytes(32).toString("base64"),
+      RATE_LIMIT_API: "0",
+      RATE_LIMIT_AUTH: "0",
+      RATE_LIMIT_AGENT: "0",
+    };
+  }
+
+  /** A superuser's connection to the database of a server. */
+  async superuser(databaseName: string): Promise<pg.Client> {
+    const { superuserUrl } = await this.#startEngines();
+    const client = new pg.Client(superuserUrl.replace(/\/holdfast$/, `/${databaseName}`));
+    await client.connect();
+    this.endsWith(() => client.end());
+    return client;
   }
 
   async floor(kind: string): Promise<ServerProcess> {
@@ -78,7 +113,7 @@ export class Stage {
     return this.#http;
   }
 
-  load(file: "http-load.ts" | "grpc-load.ts"): LoadProcess {
+  load(file: LoadFile): LoadProcess {
     const load = startLoad(file);
     this.endsWith(() => load.stop());
     return load;

@@ -97,7 +97,7 @@ async function measure(subject: Subject, connections: number, { rampMs, measureM
   };
 }
 
-const quantile = (sorted: Float64Array, at: number) =>
+export const quantile = (sorted: Float64Array, at: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * at))] ?? Number.NaN;
 
 export function median(numbers: readonly number[]): number {

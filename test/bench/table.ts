@@ -50,7 +50,7 @@ const columns: readonly [title: string, cell: (line: Line) => string][] = [
 ];
 
 function micros(figure: number | undefined): string {
-  return figure === undefined || Number.isNaN(figure) ? "" : figure.toFixed(0);
+  return figure === undefined || Number.isNaN(figure) ? "" : figure.toFixed(figure < 10 ? 1 : 0);
 }
 
 /** The lines as a table of Markdown, which is also easy to read in a terminal. */

@@ -191,6 +191,11 @@ export const samples: Readonly<Record<string, Arrange>> = {
   "holdfast.auth.v1.SessionService.GetCsrfToken": () => ({}),
   "holdfast.auth.v1.SessionService.Logout": () => ({}),
   "holdfast.audit.v1.AuditService.ListAuditEvents": () => ({ action: "organization.create", per_page: 1 }),
+  "holdfast.audit.v1.AuditService.GetAuditEvent": async ({ admin }) => ({
+    id: (await admin.rest("GET", "/api/v1/audit-logs?action=organization.create")).body.data[0].id,
+  }),
+  "holdfast.audit.v1.AuditService.ExportAuditEvents": () => ({}),
+  "holdfast.audit.v1.AuditService.VerifyAuditLog": () => ({}),
   "holdfast.health.v1.HealthService.GetHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetDatabaseHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetSystemHealth": () => ({}),

@@ -16,8 +16,8 @@ describe("startPostgres", () => {
     engine = await startPostgres(folder, { warn: (message) => warnings.push(message), ...options });
     return engine;
   };
-  const connect = async () => {
-    const client = new Client({ connectionString: engine?.url });
+  const connect = async (connectionString = engine?.url) => {
+    const client = new Client({ connectionString });
     client.on("error", () => {});
     await client.connect();
     return client;
@@ -52,6 +52,61 @@ describe("startPostgres", () => {
 
     expect(usual).to.deep.equal(["on", "100"]);
     expect(await setting("max_connections")).to.equal("20");
+  });
+
+  it("gives a role that owns its database and may make others, and is no superuser", async () => {
+    await start();
+    const client = await connect();
+    const {
+      rows: [role],
+    } = await client.query(
+      "SELECT rolname, rolsuper, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = current_user",
+    );
+    const refusal = await client.query("SET session_replication_role = replica").catch((error: Error) => error.message);
+    for (const statement of [
+      "CREATE SCHEMA mine",
+      "DROP SCHEMA mine",
+      "CREATE DATABASE another",
+      "DROP DATABASE another",
+    ]) {
+      await client.query(statement);
+    }
+    await client.end();
+
+    expect(role).to.deep.equal({ rolname: "holdfast", rolsuper: false, rolcreatedb: true, rolcreaterole: false });
+    expect(refusal).to.match(/permission denied/);
+  });
+
+  it("hands over to it what a superuser has made in the database, as releases before it did", async () => {
+    const { superuserUrl } = await start();
+    const superuser = await connect(superuserUrl);
+    await superuser.query(`
+      CREATE SCHEMA old;
+      CREATE TYPE old.state AS ENUM ('on', 'off');
+      CREATE TABLE old.item (id int GENERATED ALWAYS AS IDENTITY, place serial, state old.state) PARTITION BY LIST (state);
+      CREATE TABLE old.item_on PARTITION OF old.item FOR VALUES IN ('on');
+      CREATE TABLE "Odd name" (v text);
+      CREATE SEQUENCE old.count;
+      CREATE VIEW old.shown AS SELECT * FROM old.item;
+      CREATE FUNCTION old.double(n int) RETURNS int LANGUAGE sql AS 'SELECT 2 * n';
+      DROP OWNED BY holdfast; ALTER DATABASE holdfast OWNER TO service; DROP ROLE holdfast`);
+    await superuser.end();
+    await engine?.stop();
+
+    await start();
+    const client = await connect();
+    await client.query(`
+      INSERT INTO old.item (state) VALUES ('on');
+      ALTER TABLE old.item ADD more text; ALTER TABLE "Odd name" ADD more text;
+      ALTER TYPE old.state ADD VALUE 'broken';
+      CREATE OR REPLACE FUNCTION old.double(n int) RETURNS int LANGUAGE sql AS 'SELECT n + n';
+      DROP VIEW old.shown; DROP SEQUENCE old.count; DROP TABLE old.item_on; DROP SCHEMA old CASCADE`);
+    const { rows } = await client.query(
+      "SELECT relname FROM pg_class WHERE relowner = 'service'::regrole AND oid > 16384",
+    );
+    await client.end();
+
+    expect(rows).to.deep.equal([]);
   });
 
   it("stops at once although a client is connected, and may be stopped twice", async () => {

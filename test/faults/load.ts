@@ -148,7 +148,8 @@ async function findHalves(db: pg.Client): Promise<unknown[]> {
     select 'no current version' as what, id::text from secret s
       where not exists (select from secret_version v where v.secret_id = s.id and v.version = s.version)
     union all select 'no key', id::text from secret s where not exists (select from data_key k where k.record_id = s.id)
-    union all select 'key of nothing', record_id::text from data_key k where not exists (select from secret s where s.id = k.record_id)
+    union all select 'key of nothing', record_id::text from data_key k where not exists (
+        select from secret s where s.id = k.record_id union all select from user_account u where u.id = k.record_id)
     union all select 'gap', s.id::text from secret s
       where s.version <> (select count(*) from secret_version v where v.secret_id = s.id)
          or s.version <> (select max(version) from secret_version v where v.secret_id = s.id)

@@ -31,7 +31,7 @@ describe("A server under load, with one fault after the other", function () {
       resume();
     },
     async "PostgreSQL drops connections"() {
-      const killer = new pg.Client(server.postgres.url);
+      const killer = new pg.Client(server.postgres.superuserUrl);
       await killer.connect();
       for (let times = 0; times < 20; times++) {
         await killer.query(

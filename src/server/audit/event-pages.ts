@@ -41,16 +41,23 @@ export function conditionsOf(filter: EventFilter, organizationId: string, projec
   return where;
 }
 
+/** A page in which nothing is selected has one row, with nothing found. */
 interface PageRow extends EventRow {
   readonly found: boolean | null;
-  readonly lastChain: number;
-  readonly lastSequence: number;
-  readonly lastTime: string;
+  /** The last place that was looked at, as JSON: chain, sequence, time, and whether the page was full. */
+  readonly place: string;
 }
+
+/** A place, and whether its page was full: otherwise its chain ends there. */
+type After = readonly unknown[];
+
+const smallest = -(2 ** 31);
+const beforeAll: After = [smallest, smallest, "-infinity", false];
 
 /**
  * All events that `where` selects by chain and sequence, in pages. A statement looks at so many rows, however few it
- * selects, and so is done within the time limit of statements; of months outside the two times it looks at none.
+ * selects, and so is done within the time limit of statements; of months outside the two times it looks at none. The
+ * next page is read while the caller has the one before.
  */
 export async function* pagesInOrder(
   queries: Queries,
@@ -63,23 +70,39 @@ export async function* pagesInOrder(
   const looked = [`a.organization_id = ${bind(organizationId)}`];
   if (from !== undefined) looked.push(`a.occurred_at >= ${bind(startOfMonth(timestampDate(from)))}`);
   if (to !== undefined) looked.push(`a.occurred_at < ${bind(endOfMonth(timestampDate(to)))}`);
-  const [chain, sequence, time] = [1, 2, 3].map((each) => `$${values.length + each}`);
+  const [chain, sequence, time, isFull] = [1, 2, 3, 4].map((each) => `$${values.length + each}`);
+  const rowsOf = `from audit_event a where ${looked.join(" and ")}`;
+  // A page is of one chain: over several, PostgreSQL would expect as many rows as the rest of the log has, and sort them.
   const statement = `
     with page as materialized (
-      select a.* from audit_event a
-      where ${looked.join(" and ")} and (a.chain, a.sequence, a.occurred_at) > (${chain}, ${sequence}, ${time}::timestamptz)
-      order by a.chain, a.sequence, a.occurred_at limit ${rowsOfPage})
-    select last.*, a.* from (
-      select chain as "lastChain", sequence as "lastSequence", occurred_at::text as "lastTime" from page
-      order by chain desc, sequence desc, occurred_at desc limit 1) last
+      select a.* ${rowsOf} and a.chain = case when ${isFull}::boolean then ${chain}::int
+          else (select min(a.chain) ${rowsOf} and a.chain > ${chain}) end
+        and (a.sequence, a.occurred_at) > (
+          case when ${isFull} then ${sequence} else ${smallest} end,
+          case when ${isFull} then ${time}::timestamptz else '-infinity' end)
+      order by a.sequence, a.occurred_at limit ${rowsOfPage})
+    select last.place, a.* from (
+      select json_build_array(chain, sequence, occurred_at::text, (select count(*) from page) = ${rowsOfPage})::text as place
+      from page
+      order by sequence desc, occurred_at desc limit 1) last
     left join lateral (select true as found, ${eventFields} from page a where ${where.text}) a on true
     order by a.chain, a.sequence, a."occurredAt"`;
-  let after: readonly unknown[] = [-(2 ** 31), 0, "-infinity"];
+  const read = (place: After) => {
+    const rows = queries.query<PageRow>(statement, [...values, ...place]);
+    // Read ahead, it may fail before anybody waits for it, or when nobody does any more.
+    rows.catch(() => {});
+    return rows;
+  };
+  let after = beforeAll;
+  let next = read(after);
   for (;;) {
-    const rows = await queries.query<PageRow>(statement, [...values, ...after]);
+    const rows = await next;
     const [last] = rows;
-    if (last === undefined) return;
-    after = [last.lastChain, last.lastSequence, last.lastTime];
+    const wasFull = after[3] === true;
+    if (last === undefined && !wasFull) return;
+    // Nothing after a full page means that its chain ended with it.
+    after = last === undefined ? [...after.slice(0, 3), false] : JSON.parse(last.place);
+    next = read(after);
     yield rows.filter(({ found }) => found === true);
   }
 }

@@ -1,11 +1,12 @@
 import type { Core } from "../context.ts";
-import { type Database, run } from "../db/database.ts";
+import { run } from "../db/database.ts";
 import { asSystem, type Job } from "../jobs.ts";
-import type { Logger } from "../logging.ts";
-import type { AuditEvent, AuditWriter } from "./audit-writer.ts";
+import type { AuditEvent } from "./audit-writer.ts";
+import { installationChainKey } from "./chain-key.ts";
 
 const batchSize = 1000;
 const beforeAllIds = "00000000-0000-0000-0000-000000000000";
+const longestUpgradeMs = 86_400_000;
 
 interface Row extends Omit<AuditEvent, "id" | "details"> {
   readonly id: string;
@@ -23,13 +24,22 @@ const takeStatement = `
 
 /**
  * Chains the events that were written without a chain: by the releases before there were chains, and by their last
- * replicas while this release replaced them. A batch at a time, so that it goes on where it was interrupted.
+ * replicas while this release replaced them. Only within a day of the first start that had chains: whoever could write
+ * to the database later could otherwise have events chained that never were. A batch at a time, so that it goes on
+ * where it was interrupted.
  */
-export async function chainUnchained(db: Database, audit: AuditWriter, logger: Logger): Promise<void> {
+export async function chainUnchained(
+  { db, audit, logger }: Pick<Core, "db" | "audit" | "logger">,
+  chainsSince: Date,
+): Promise<void> {
+  const [table] = await db.query("select from pg_class where oid = to_regclass($1)", ["audit.unchained_event"]);
+  if (table === undefined) return;
   let chained = 0;
-  for (let last: string | undefined = beforeAllIds; last !== undefined; ) {
+  let last: string | undefined = beforeAllIds;
+  while (last !== undefined && Date.now() < chainsSince.getTime() + longestUpgradeMs) {
+    const after: string = last;
     const rows = await asSystem(db, async (em) => {
-      const taken = await run<Row>(em, takeStatement, [last, batchSize]);
+      const taken = await run<Row>(em, takeStatement, [after, batchSize]);
       const inOrder = taken.sort((a, b) => (a.id < b.id ? -1 : 1));
       await audit.record(em, inOrder.map(eventOf));
       return inOrder;
@@ -47,6 +57,10 @@ const eventOf = (row: Row): AuditEvent => ({
 });
 
 /** For what the last replicas of the release before write after this one has started. */
-export function chainUnchainedJob({ db, audit, logger }: Core): Job {
-  return { name: "audit.chain", schedule: "*/5 * * * *", run: () => chainUnchained(db, audit, logger) };
+export function chainUnchainedJob(core: Core): Job {
+  return {
+    name: "audit.chain",
+    schedule: "*/5 * * * *",
+    run: async () => chainUnchained(core, (await installationChainKey(core.seal)).madeAt),
+  };
 }

@@ -42,6 +42,9 @@ export interface VerifiedToken {
   readonly expiresAt: Date;
 }
 
+/** The payload of a token; those issued before identities had a number carry none. */
+type Issued = Omit<Claims, "credential_version"> & { credential_version?: number; auth_time?: number };
+
 /** Issues and verifies access tokens: JWTs signed with Ed25519 (RFC 7519, RFC 8037), with one key for all replicas. */
 export class AccessTokens {
   readonly #issuer: string;
@@ -93,22 +96,10 @@ export class AccessTokens {
       clockTolerance: 0,
       requiredClaims: ["sub", "exp", "jti"],
     };
-    const { payload } = await jwtVerify<Claims & { auth_time?: number }>(token, this.#publicKey, options).catch(
-      (error: unknown) => {
-        throw error instanceof errors.JWTExpired ? authExpired() : authInvalid();
-      },
-    );
-    const {
-      sub = "",
-      sub_type,
-      org_id,
-      roles,
-      amr,
-      credential_version = 1,
-      jti = "",
-      exp = 0,
-      auth_time = 0,
-    } = payload;
+    const { payload } = await jwtVerify<Issued>(token, this.#publicKey, options).catch((error: unknown) => {
+      throw error instanceof errors.JWTExpired ? authExpired() : authInvalid();
+    });
+    const { sub, sub_type, org_id, roles, amr, credential_version = 1, jti = "", exp = 0, auth_time = 0 } = payload;
     return {
       claims: { sub, sub_type, org_id, roles, amr, credential_version },
       jti,

@@ -39,6 +39,8 @@ export class Announcements {
   readonly #heardBy = new LRUCache<string, number>({ max: 1000 });
   readonly #waiting = new Map<string, () => void>();
   #session: pg.Client | undefined;
+  /** The last acknowledgement, which the next one waits for: a connection takes one statement at a time. */
+  #acknowledged: Promise<unknown> = Promise.resolve();
 
   /** `hear` is called for each announcement, also of this replica, and with "everything" when some may have been missed. */
   constructor(db: Database, logger: Logger, hear: (subject: Subject) => void) {
@@ -98,7 +100,6 @@ export class Announcements {
       await connection.lost;
       if (this.#session !== undefined) pauseMs = shortestPauseMs;
       this.#session = undefined;
-      this.#hear("everything");
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
       if (!signal.aborted) connection = await this.#listen();
     }
@@ -107,7 +108,8 @@ export class Announcements {
   async #listen(): Promise<Connection> {
     try {
       const session = await this.#db.openSession(sessionName);
-      const lost = new Promise<void>((resolve) => session.once("end", resolve));
+      // PostgreSQL says that it ends a connection before it does.
+      const lost = new Promise<void>((resolve) => session.once("end", resolve).once("error", () => resolve()));
       session.on("notification", ({ payload = "" }) => this.#receive(session, payload));
       await session.query(`listen ${channel}`);
       this.#hear("everything");
@@ -128,6 +130,7 @@ export class Announcements {
       return;
     }
     for (const subject of subjects) this.#hear(subject as Subject);
-    session.query("select pg_notify($1, $2)", [channel, `${id} ${acknowledgement}`]).catch(() => {});
+    const acknowledge = () => session.query("select pg_notify($1, $2)", [channel, `${id} ${acknowledgement}`]);
+    this.#acknowledged = this.#acknowledged.then(acknowledge).catch(() => {});
   }
 }

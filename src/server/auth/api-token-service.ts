@@ -1,22 +1,16 @@
-import { type KeyObject, randomBytes } from "node:crypto";
-import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { KeyObject } from "node:crypto";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import * as pb from "../../../gen/ts/holdfast/auth/v1/api_token_service_pb.ts";
+import type * as pb from "../../../gen/ts/holdfast/auth/v1/api_token_service_pb.ts";
 import { run } from "../db/database.ts";
 import { Conditions, fetchPage } from "../db/page.ts";
 import { timestampOf } from "../db/timestamp.ts";
-import { invalid, invalidField, notFound, permissionDenied, Refusal, referenceNotFound } from "../errors.ts";
+import { notFound, permissionDenied, referenceNotFound } from "../errors.ts";
 import { type Call, callOf } from "../wire/call.ts";
-import type { Restriction } from "../wire/identity.ts";
-import { mentions } from "../wire/update-mask.ts";
+import { checkAllowedIps } from "./allowed-addresses.ts";
 import type { Authenticator } from "./authenticator.ts";
-import { hashOf, prefixOf } from "./client-credentials.ts";
-import { checkAllowedIps } from "./grants.ts";
-import { isGrantable } from "./restriction.ts";
+import { hashOf, newApiToken, prefixOf } from "./generated-credentials.ts";
+import { expiryOf, restrictionOf } from "./new-api-token.ts";
 
-const dayMs = 24 * 60 * 60_000;
-const usualDays = 90;
-const mostDays = 365;
 const administer = "api_token:admin";
 
 interface Row {
@@ -38,6 +32,14 @@ interface Row {
 const status = `case when t.revoked_at is not null then 'revoked' when t.expires_at <= now() then 'expired' else 'active' end`;
 const columns = `t.id, t.owner_id, t.name, t.prefix, t.permissions, t.project_ids, t.allowed_ips, t.rate_limit_per_minute,
   ${status} as status, t.revoked_reason, t.expires_at, t.last_used_at, t.created_at`;
+
+/** Nothing, when the token itself has been revoked before. */
+const revokeWithDescendants = `with recursive made as (
+    select id from api_token where id = $1 and organization_id = $2 and revoked_at is null
+    union select t.id from api_token t join made on t.parent_id = made.id)
+  update api_token t set revoked_at = now(),
+    revoked_reason = $3 || case when t.id = $1 then '' else ', with the token that made it' end
+  from made where t.id = made.id and t.revoked_at is null returning t.hash`;
 
 /** The methods of api_token_service.proto. */
 export class ApiTokenService implements ServiceImpl<typeof pb.ApiTokenService> {
@@ -61,8 +63,8 @@ export class ApiTokenService implements ServiceImpl<typeof pb.ApiTokenService> {
     const [row] = await run<Row>(
       call.em,
       `insert into api_token as t (organization_id, owner_id, name, prefix, hash, permissions, project_ids, allowed_ips,
-         rate_limit_per_minute, expires_at)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning ${columns}`,
+         rate_limit_per_minute, expires_at, parent_id)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${columns}`,
       [
         call.caller.organizationId,
         call.caller.id,
@@ -74,6 +76,7 @@ export class ApiTokenService implements ServiceImpl<typeof pb.ApiTokenService> {
         request.allowedIps,
         request.rateLimitPerMinute ?? null,
         expiresAt ?? null,
+        call.caller.credential?.type === "api_token" ? call.caller.credential.id : null,
       ],
     );
     const created = answer(row as Row);
@@ -83,7 +86,7 @@ export class ApiTokenService implements ServiceImpl<typeof pb.ApiTokenService> {
 
   async listApiTokens(request: pb.ListApiTokensRequest, context: HandlerContext) {
     const call = callOf(context);
-    const ownerId = request.ownerId?.toLowerCase() ?? call.caller.id;
+    const ownerId = request.ownerId ?? call.caller.id;
     await checkOwner(call, ownerId);
     const where = new Conditions()
       .add("t.organization_id = ?", call.caller.organizationId)
@@ -101,79 +104,15 @@ export class ApiTokenService implements ServiceImpl<typeof pb.ApiTokenService> {
   async revokeApiToken({ id }: pb.RevokeApiTokenRequest, context: HandlerContext) {
     const call = callOf(context);
     await find(call, id);
-    const [revoked] = await run<{ hash: Buffer }>(
-      call.em,
-      `update api_token set revoked_at = now(), revoked_reason = $3
-       where id = $1 and organization_id = $2 and revoked_at is null returning hash`,
-      [id, call.caller.organizationId, `revoked by ${call.caller.name}`],
-    );
-    if (revoked === undefined) throw notFound("API token");
-    await this.#authenticator.end(call, "api_token", revoked.hash);
+    const revoked = await run<{ hash: Buffer }>(call.em, revokeWithDescendants, [
+      id,
+      call.caller.organizationId,
+      `revoked by ${call.caller.name}`,
+    ]);
+    if (revoked.length === 0) throw notFound("API token");
+    for (const { hash } of revoked) await this.#authenticator.end(call, "api_token", hash);
     return {};
   }
-}
-
-/** A new token: 256 random bits behind a prefix that secret scanners can find. */
-export const newApiToken = () => `hf_${randomBytes(32).toString("base64url")}`;
-
-/** What the token is restricted to: at most what the caller holds, and all that the caller's own token is restricted to. */
-async function restrictionOf(call: Call, request: pb.CreateApiTokenRequest): Promise<Restriction> {
-  const own = call.caller.credential?.restriction ?? { permissions: [], projectIds: [] };
-  const asked = request.projectIds.map((projectId) => projectId.toLowerCase());
-  const projectIds = asked.length === 0 ? own.projectIds : [...new Set(asked)];
-  const permissions = request.permissions.length === 0 ? own.permissions : [...new Set(request.permissions)];
-  const faults = request.permissions.flatMap((permission, index) =>
-    isGrantable(permission) ? [] : [{ field: `permissions[${index}]`, message: "is not a permission" }],
-  );
-  if (faults.length > 0) throw invalid(faults);
-  await checkProjects(call, asked);
-  if (own.projectIds.length > 0 && projectIds.some((projectId) => !own.projectIds.includes(projectId))) {
-    throw new Refusal("PERMISSION_DENIED", "the API token that makes this one is restricted to other projects");
-  }
-  for (const permission of permissions) checkHeld(call, permission, projectIds);
-  return { permissions, projectIds };
-}
-
-function checkHeld(call: Call, permission: string, projectIds: readonly string[]): void {
-  const { roles, permissions, projectPermissions } = call.caller;
-  if (roles.has(permission) || permissions.has(permission)) return;
-  const places = projectIds.length === 0 ? [...projectPermissions.keys()] : projectIds;
-  if (!places.some((projectId) => call.may(permission, projectId))) throw permissionDenied(permission);
-}
-
-async function checkProjects(call: Call, projectIds: readonly string[]): Promise<void> {
-  if (projectIds.length === 0) return;
-  const found = await run<{ id: string }>(
-    call.em,
-    "select id from project where organization_id = $1 and id = any($2)",
-    [call.caller.organizationId, projectIds],
-  );
-  const known = new Set(found.map(({ id }) => id));
-  const missing = projectIds.findIndex((projectId) => !known.has(projectId));
-  if (missing !== -1) throw referenceNotFound(`project_ids[${missing}]`, "project");
-}
-
-/** When the token ends by itself; undefined means never, which takes an explicit null. */
-function expiryOf(call: Call, request: pb.CreateApiTokenRequest): Date | undefined {
-  const mentioned = mentions(pb.CreateApiTokenRequestSchema, request);
-  const { expiresInDays, expiresAt: at } = request;
-  if (expiresInDays !== undefined && at !== undefined) {
-    throw invalidField("expires_at", "must not be given together with expires_in_days");
-  }
-  const after = (days: number) => new Date(call.now.getTime() + days * dayMs);
-  const field = at === undefined ? "expires_in_days" : "expires_at";
-  const isNever =
-    expiresInDays === undefined && at === undefined && (mentioned("expires_in_days") || mentioned("expires_at"));
-  const latest = call.caller.credential?.type === "api_token" ? call.caller.credential.expiresAt : undefined;
-  const isGiven = isNever || expiresInDays !== undefined || at !== undefined;
-  const asked = at === undefined ? after(expiresInDays ?? usualDays) : timestampDate(at);
-  if (at !== undefined && (asked <= call.now || asked > after(mostDays))) {
-    throw invalidField(field, `must be in the future, and at most ${mostDays} days away`);
-  }
-  if (latest === undefined) return isNever ? undefined : asked;
-  if (isGiven && (isNever || asked > latest))
-    throw invalidField(field, "must not be after the end of the API token that makes this one");
-  return asked < latest ? asked : latest;
 }
 
 /** Other identities' tokens take a permission. */

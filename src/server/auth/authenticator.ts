@@ -5,52 +5,27 @@ import type { Logger } from "../logging.ts";
 import type { Call } from "../wire/call.ts";
 import type { Credential, Identity, Presented } from "../wire/identity.ts";
 import type { AccessTokens } from "./access-tokens.ts";
+import { addressCheck } from "./allowed-addresses.ts";
 import { Announcements, type Subject } from "./announcements.ts";
 import { BriefMemory } from "./brief-memory.ts";
-import { hashOf } from "./client-credentials.ts";
-import { csrfTokenOf, idleMs } from "./cookies.ts";
-import { addressCheck, type Holder, readHolder } from "./identities.ts";
+import { absoluteMs, csrfTokenOf, idleMs } from "./cookies.ts";
+import { hashOf } from "./generated-credentials.ts";
+import { type Holder, readHolder } from "./identities.ts";
+import {
+  type KeptApiToken,
+  type KeptSession,
+  noteUse,
+  readApiToken,
+  readSession,
+  readStanding,
+} from "./kept-credentials.ts";
 import { restrict } from "./restriction.ts";
 
 const rememberMs = 5000;
-const touchMs = 60_000;
 
-interface ApiTokenRow {
-  readonly id: string;
-  readonly owner_id: string;
-  readonly permissions: string[];
-  readonly project_ids: string[];
-  readonly allowed_ips: string[];
-  readonly rate_limit_per_minute: number | null;
-  readonly expires_at: string | null;
-  readonly revoked: boolean;
-  readonly last_used_at: string | null;
-  readonly created_at: string;
-}
-
-interface SessionRow {
-  readonly id: string;
-  readonly identity_id: string;
-  readonly credential_version: number;
-  readonly last_used_at: string;
-  readonly expires_at: string;
-  readonly ended: boolean;
-  readonly created_at: string;
-}
-
-/** What was last made of a token's restriction, and of whom. */
-interface Restricted {
-  readonly of: Holder;
-  readonly identity: Identity;
-}
-
-interface KnownApiToken extends ApiTokenRow {
-  lastUsedMs: number;
-  restricted?: Restricted;
-}
-
-interface KnownSession extends SessionRow {
-  lastUsedMs: number;
+/** An API token, and what was last made of its restriction, and of whom. */
+interface KnownApiToken extends KeptApiToken {
+  restricted?: { readonly of: Holder; readonly identity: Identity };
 }
 
 interface Options {
@@ -74,7 +49,7 @@ export class Authenticator {
   readonly #announcements: Announcements;
   readonly #holders: BriefMemory<Holder>;
   readonly #apiTokens: BriefMemory<KnownApiToken>;
-  readonly #sessions: BriefMemory<KnownSession>;
+  readonly #sessions: BriefMemory<KeptSession>;
   /** Access tokens that were not logged out. */
   readonly #accessTokens: BriefMemory<true>;
 
@@ -87,9 +62,9 @@ export class Authenticator {
     const memory = <Value>(read: (key: string) => Promise<Value | undefined>) =>
       new BriefMemory(read, rememberMs, () => this.#announcements.listening);
     this.#holders = memory((id) => readHolder(db, id));
-    this.#apiTokens = memory((hash) => this.#readApiToken(hash));
-    this.#sessions = memory((hash) => this.#readSession(hash));
-    this.#accessTokens = memory((jti) => this.#readStanding(jti));
+    this.#apiTokens = memory<KnownApiToken>((hash) => readApiToken(db, hash));
+    this.#sessions = memory((hash) => readSession(db, hash));
+    this.#accessTokens = memory((jti) => readStanding(db, jti));
   }
 
   start(): Promise<void> {
@@ -140,7 +115,7 @@ export class Authenticator {
     if (known.expires_at !== null && Date.parse(known.expires_at) <= Date.now()) throw authExpired();
     const owner = await this.#holders.get(known.owner_id);
     if (owner?.active !== true) throw authInvalid();
-    this.#touch("api_token", known);
+    noteUse(this.#db, "api_token", known);
     if (known.restricted?.of !== owner) known.restricted = { of: owner, identity: restrictedIdentity(owner, known) };
     return known.restricted.identity;
   }
@@ -154,43 +129,10 @@ export class Authenticator {
     }
     const holder = await this.#holders.get(known.identity_id);
     if (!admitsVersion(holder, known.credential_version, known.id)) throw authInvalid("the session is invalid");
-    this.#touch("session", known);
+    noteUse(this.#db, "session", known);
     const csrfToken = csrfTokenOf(this.#csrfKey, known.id);
-    const authenticatedAt = new Date(known.created_at);
+    const authenticatedAt = new Date(expiresAt.getTime() - absoluteMs);
     return { ...holder, credential: { type: "session", id: known.id, authenticatedAt, expiresAt, csrfToken } };
-  }
-
-  async #readApiToken(hash: string): Promise<KnownApiToken | undefined> {
-    const [row] = await this.#db.query<ApiTokenRow>(
-      `select id, owner_id, permissions, project_ids, allowed_ips, rate_limit_per_minute, expires_at,
-         revoked_at is not null as revoked, last_used_at, created_at from api_token where hash = $1`,
-      [Buffer.from(hash, "hex")],
-    );
-    return row && { ...row, lastUsedMs: row.last_used_at === null ? 0 : Date.parse(row.last_used_at) };
-  }
-
-  async #readSession(hash: string): Promise<KnownSession | undefined> {
-    const [row] = await this.#db.query<SessionRow>(
-      `select id, identity_id, credential_version, last_used_at, expires_at, ended_at is not null as ended, created_at
-       from session where hash = $1`,
-      [Buffer.from(hash, "hex")],
-    );
-    return row && { ...row, lastUsedMs: Date.parse(row.last_used_at) };
-  }
-
-  async #readStanding(jti: string): Promise<true | undefined> {
-    const [revoked] = await this.#db.query("select 1 from revoked_token where id = $1", [jti]);
-    return revoked === undefined ? true : undefined;
-  }
-
-  /** Notes the use, at most once a minute; the call does not wait for it. */
-  #touch(table: "api_token" | "session", known: KnownApiToken | KnownSession): void {
-    const now = Date.now();
-    if (now - known.lastUsedMs < touchMs) return;
-    known.lastUsedMs = now;
-    const touch = `update ${table} set last_used_at = now()
-      where id = $1 and (last_used_at is null or last_used_at < now() - interval '59 seconds')`;
-    this.#db.query(touch, [known.id]).catch(() => {});
   }
 
   #drop(subject: Subject): void {
@@ -209,7 +151,7 @@ function admitsVersion(holder: Holder | undefined, credentialVersion: number, cr
   return holder.credentialVersion === credentialVersion || holder.survivingCredential === credentialId;
 }
 
-function restrictedIdentity(owner: Holder, token: ApiTokenRow): Identity {
+function restrictedIdentity(owner: Holder, token: KeptApiToken): Identity {
   const restriction = { permissions: token.permissions, projectIds: token.project_ids };
   const admitsToken = addressCheck(token.allowed_ips);
   return {

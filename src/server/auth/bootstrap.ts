@@ -5,8 +5,8 @@ import type { Config } from "../config.ts";
 import type { Core } from "../context.ts";
 import { type EntityManager, run } from "../db/database.ts";
 import { asSystem } from "../jobs.ts";
-import { hashOf, prefixOf } from "./client-credentials.ts";
 import { createOrganization } from "./create-organization.ts";
+import { hashOf, prefixOf } from "./generated-credentials.ts";
 import type { SrpAccounts } from "./srp-accounts.ts";
 
 /** What the first start made; the secrets are known here and nowhere else. */

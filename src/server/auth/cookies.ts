@@ -1,16 +1,13 @@
-import { createHmac, type KeyObject, randomBytes } from "node:crypto";
+import { createHmac, type KeyObject } from "node:crypto";
 import { sessionCookie } from "../wire/session-cookie.ts";
 
 /** A session that is not used for this long ends; its use is noted to the minute. */
 export const idleMs = 30 * 60_000;
-/** However much it is used, a session lasts no longer. */
+/** However much it is used, a session ends so long after the login that it began with. */
 export const absoluteMs = 12 * 60 * 60_000;
 
 /** The cookie that the console's script reads, to send it back in X-CSRF-Token. */
 const csrfCookie = "holdfast_csrf";
-
-/** A new value of the session's cookie: 256 random bits. */
-export const newSessionSecret = () => `hfs_${randomBytes(32).toString("base64url")}`;
 
 /** What proves that a request was made by a page that may read our cookies (gaps section 10). */
 export const csrfTokenOf = (key: KeyObject, sessionId: string) =>

@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { type EntityManager, run } from "../db/database.ts";
 import type { Seal } from "../seal/seal.ts";
-import { hashOf, newClientSecret, prefixOf } from "./client-credentials.ts";
+import { hashOf, newClientSecret, prefixOf } from "./generated-credentials.ts";
 
 interface NewOrganization {
   readonly name: string;

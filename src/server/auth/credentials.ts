@@ -10,6 +10,8 @@ export const ApiToken = defineEntity({
     organizationId: p.uuid(),
     /** A user or a machine identity. */
     ownerId: p.uuid(),
+    /** The token that it was made with, and with which it ends. */
+    parentId: p.uuid().nullable().index("api_token_parent_id_index"),
     name: p.text(),
     prefix: p.text(),
     hash: p.blob(),
@@ -26,7 +28,11 @@ export const ApiToken = defineEntity({
     createdAt: createdAt(),
   },
   uniques: [{ name: "api_token_hash_key", properties: ["hash"] }],
-  indexes: [{ name: "api_token_owner_id_index", properties: ["ownerId", "id"] }],
+  indexes: [
+    { name: "api_token_owner_id_index", properties: ["ownerId", "id"] },
+    { name: "api_token_expires_at_index", properties: ["expiresAt"] },
+    { name: "api_token_revoked_at_index", properties: ["revokedAt"], where: "revoked_at is not null" },
+  ],
   filters: tenantFilter,
 });
 

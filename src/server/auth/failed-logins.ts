@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { RateLimiterMemory, RateLimiterRedis } from "rate-limiter-flexible";
-import { Refusal } from "../errors.ts";
+import { authInvalid, Refusal } from "../errors.ts";
+import { Turns } from "./turns.ts";
 
 const failuresAllowed = 10;
 const windowSeconds = 15 * 60;
@@ -14,11 +15,13 @@ export type Account = `user:${string}` | `client:${string}`;
 
 /**
  * Slows down who guesses the secret of one account, from however many addresses (G-9.8): ten failures within 15 minutes,
- * and each further one, shut it for 1, 2, 4, 8 and then 15 minutes. Accounts that do not exist are counted alike.
+ * and each further one, shut it for 1, 2, 4, 8 and then 15 minutes. Accounts that do not exist are counted alike. Tries
+ * take turns, or many at once would all be judged before the first is counted.
  */
 export class FailedLogins {
   readonly #failures: RateLimiterRedis;
   readonly #pauses: RateLimiterRedis;
+  readonly #turns = new Turns();
 
   constructor(redis: Redis) {
     const counter = (keyPrefix: string) => {
@@ -29,18 +32,24 @@ export class FailedLogins {
     this.#pauses = counter("login-pause");
   }
 
-  /** Runs a login that fails by AUTH_INVALID. Throws RATE_LIMITED, without running it, while the account is shut. */
-  async guard<T>(account: Account, login: () => Promise<T>): Promise<T> {
+  /**
+   * Runs a login, which answers undefined for a wrong secret; that is counted, and refused as AUTH_INVALID with `message`.
+   * Throws RATE_LIMITED, without running it, while the account is shut.
+   */
+  guard<T extends object>(account: Account, message: string, login: () => Promise<T | undefined>): Promise<T> {
+    return this.#turns.take(account, () => this.#try(account, message, login));
+  }
+
+  async #try<T extends object>(account: Account, message: string, login: () => Promise<T | undefined>): Promise<T> {
     const [pause, failures] = await Promise.all([this.#pauses.get(account), this.#failures.get(account)]);
     if (pause !== null && pause.msBeforeNext > 0) throw tooMany(pause.msBeforeNext);
-    try {
-      const result = await login();
-      if (failures !== null) await this.#failures.delete(account);
-      return result;
-    } catch (error) {
-      if (error instanceof Refusal && error.errorCode === "AUTH_INVALID") await this.#count(account);
-      throw error;
+    const result = await login();
+    if (result === undefined) {
+      await this.#count(account);
+      throw authInvalid(message);
     }
+    if (failures !== null) await this.#failures.delete(account);
+    return result;
   }
 
   async #count(account: Account): Promise<void> {

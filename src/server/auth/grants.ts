@@ -1,5 +1,3 @@
-import { BlockList, isIP } from "node:net";
-import { addNetwork } from "../config.ts";
 import { run } from "../db/database.ts";
 import { type FieldFault, invalid, permissionDenied, Refusal, referenceNotFound } from "../errors.ts";
 import type { Call } from "../wire/call.ts";
@@ -40,7 +38,7 @@ export async function checkGrants(call: Call, { roles, projectRoles }: Grants): 
   });
   checkHolds(call, [
     ...roles.map((role) => heldAt(undefined, role)),
-    ...projectRoles.map(({ projectId, role }) => heldAt(projectId.toLowerCase(), role)),
+    ...projectRoles.map(({ projectId, role }) => heldAt(projectId, role)),
   ]);
 }
 
@@ -114,16 +112,6 @@ async function checkProjects(call: Call, projectRoles: Grants["projectRoles"]): 
     [call.caller.organizationId, projectRoles.map(({ projectId }) => projectId)],
   );
   const known = new Set(found.map(({ id }) => id));
-  const missing = projectRoles.findIndex(({ projectId }) => !known.has(projectId.toLowerCase()));
+  const missing = projectRoles.findIndex(({ projectId }) => !known.has(projectId));
   if (missing !== -1) throw referenceNotFound(`project_roles[${missing}].project_id`, "project");
-}
-
-/** Refuses what is neither an address nor a network. */
-export function checkAllowedIps(allowedIps: readonly string[]): void {
-  const faults = allowedIps.flatMap((each, index) =>
-    isIP(each) !== 0 || addNetwork(new BlockList(), each)
-      ? []
-      : [{ field: `allowed_ips[${index}]`, message: "must be an address or a network (CIDR)" }],
-  );
-  if (faults.length > 0) throw invalid(faults);
 }

@@ -1,7 +1,6 @@
-import { BlockList, isIP } from "node:net";
-import { addNetwork } from "../config.ts";
 import type { Queries } from "../db/database.ts";
 import type { Identity } from "../wire/identity.ts";
+import { addressCheck } from "./allowed-addresses.ts";
 import { permissionsOf } from "./roles.ts";
 
 interface Row {
@@ -26,9 +25,7 @@ interface Row {
 /** A user or a machine identity, with what its roles give at this moment. */
 export interface Holder extends Identity {
   readonly active: boolean;
-  /** Tokens and sessions that carry another number have ended. */
-  readonly credentialVersion: number;
-  /** But for this one. */
+  /** The one login or session that goes on although it carries another number. */
   readonly survivingCredential: string | undefined;
 }
 
@@ -82,13 +79,3 @@ function holderOf(row: Row): Holder {
     admits: addressCheck(row.allowed_ips),
   };
 }
-
-/** Whether an address is among `allowedIps`; an empty list allows all. */
-export function addressCheck(allowedIps: readonly string[]): (address: string) => boolean {
-  if (allowedIps.length === 0) return () => true;
-  const networks = new BlockList();
-  for (const each of allowedIps) addNetwork(networks, each);
-  return (address) => isIP(address) !== 0 && networks.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
-}
-
-export type { Authenticator as Identities } from "./authenticator.ts";

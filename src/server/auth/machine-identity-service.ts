@@ -7,11 +7,12 @@ import { timestampOf } from "../db/timestamp.ts";
 import { duplicate, notFound, violates } from "../errors.ts";
 import { type Call, callOf } from "../wire/call.ts";
 import { mentions } from "../wire/update-mask.ts";
+import { checkAllowedIps } from "./allowed-addresses.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { bind, type GrantRow, grantColumns, grantsOf, mentionedGrants, rebind, removeBelongings } from "./bindings.ts";
-import { hashOf, newClientSecret, prefixOf } from "./client-credentials.ts";
 import { answerClientSecret, type ClientSecretRow, clientSecretColumns } from "./client-secret-record.ts";
-import { checkAllowedIps, checkGoverns, checkGrants } from "./grants.ts";
+import { hashOf, newClientSecret, prefixOf } from "./generated-credentials.ts";
+import { checkGoverns, checkGrants } from "./grants.ts";
 import { checkAdministratorRemains, checkNotSelf } from "./lockout.ts";
 
 interface Row extends GrantRow {
@@ -167,7 +168,9 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
   async listClientSecrets({ machineIdentityId, page, perPage }: pb.ListClientSecretsRequest, context: HandlerContext) {
     const call = callOf(context);
     await find(call, machineIdentityId);
-    const where = new Conditions().add("c.machine_identity_id = ?", machineIdentityId);
+    const where = new Conditions()
+      .add("c.organization_id = ?", call.caller.organizationId)
+      .add("c.machine_identity_id = ?", machineIdentityId);
     const select = { columns: clientSecretColumns, from: "client_secret c", where, orderBy: "c.id desc" };
     const { rows, pagination } = await fetchPage<ClientSecretRow>(call, select, { page, perPage });
     return { data: rows.map(answerClientSecret), pagination };
@@ -179,9 +182,9 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
     call.about({ details: { client_secret_id: id } });
     const revoked = await run(
       call.em,
-      `update client_secret set revoked_at = now(), revoked_reason = $3
-       where id = $1 and machine_identity_id = $2 and revoked_at is null returning id`,
-      [id, machineIdentityId, `revoked by ${call.caller.name}`],
+      `update client_secret set revoked_at = now(), revoked_reason = $4
+       where id = $1 and machine_identity_id = $2 and organization_id = $3 and revoked_at is null returning id`,
+      [id, machineIdentityId, call.caller.organizationId, `revoked by ${call.caller.name}`],
     );
     if (revoked.length === 0) throw notFound("client secret");
     return {};

@@ -12,7 +12,11 @@ const OrganizationTable = defineEntity({
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },
-  uniques: [{ name: "organization_name_key", properties: ["name"] }],
+  uniques: [
+    { name: "organization_name_key", properties: ["name"] },
+    // Also finds it: every login asks for it.
+    { name: "organization_instance_key", properties: ["instance"], where: "instance" },
+  ],
 });
 
 /** Holds everything; nothing of one organization is visible to another. */

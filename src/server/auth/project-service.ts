@@ -22,8 +22,9 @@ interface Row {
 
 /** Those that are deleted or whose life is over, with their keys; a secret that is being restored meanwhile stays. */
 const removeEndedSecrets = `with removed as (
-    delete from secret where project_id = $1 and (status = 'deleted' or expires_at <= now()) returning id)
-  delete from data_key where record_id in (select id from removed)`;
+    delete from secret
+    where project_id = $1 and organization_id = $2 and (status = 'deleted' or expires_at <= now()) returning id)
+  delete from data_key where organization_id = $2 and record_id in (select id from removed)`;
 
 /** The methods of project_service.proto. */
 export class ProjectService implements ServiceImpl<typeof pb.ProjectService> {
@@ -76,8 +77,9 @@ export class ProjectService implements ServiceImpl<typeof pb.ProjectService> {
   async deleteProject(request: pb.DeleteProjectRequest, context: HandlerContext) {
     const call = callOf(context);
     const project = await findProject(call, request.id);
-    await run(call.em, removeEndedSecrets, [project.id]);
-    await run(call.em, "delete from role_binding where project_id = $1", [project.id]);
+    const own = [project.id, project.organizationId];
+    await run(call.em, removeEndedSecrets, own);
+    await run(call.em, "delete from role_binding where project_id = $1 and organization_id = $2", own);
     call.em.remove(project);
     await call.em.flush().catch((error: unknown) => {
       throw violates(error, "secret_project_id_foreign") ? conflict("the project holds secrets") : error;
@@ -99,13 +101,12 @@ async function findProject(call: Call, id: string): Promise<Project> {
 /** What makes a key unique follows the project's key_scope; keys that would then collide keep it as it is. */
 async function moveKeys(call: Call, project: Project): Promise<void> {
   const environment = project.keyScope === "environment" ? "coalesce(environment, '')" : "''";
-  await run(call.em, `update secret set key_environment = ${environment} where project_id = $1`, [project.id]).catch(
-    (error: unknown) => {
-      if (!violates(error, "secret_project_id_key_key")) throw error;
-      const message = "cannot be project while a key is used in several environments";
-      throw conflict(`key_scope ${message}`, [{ field: "key_scope", message }]);
-    },
-  );
+  const move = `update secret set key_environment = ${environment} where project_id = $1 and organization_id = $2`;
+  await run(call.em, move, [project.id, project.organizationId]).catch((error: unknown) => {
+    if (!violates(error, "secret_project_id_key_key")) throw error;
+    const message = "cannot be project while a key is used in several environments";
+    throw conflict(`key_scope ${message}`, [{ field: "key_scope", message }]);
+  });
 }
 
 function nameTaken(error: unknown): never {

@@ -1,12 +1,13 @@
 import type { Database } from "../db/database.ts";
 import type { Job } from "../jobs.ts";
 
-/** What has ended stays long enough to be told apart from what never was: API tokens 90 days, sessions a week. */
-const statements = [
-  `delete from api_token where revoked_at < now() - make_interval(days => $1)
-     or expires_at < now() - make_interval(days => $1)`,
-  "delete from session where expires_at < now() - make_interval(days => $1 / 12)",
-  "delete from revoked_token where expires_at < now() - make_interval(days => $1 / 90)",
+const longAgo = "now() - make_interval(days => $1)";
+
+/** What has ended stays for so many days, to be told apart from what never was. */
+const statements: readonly [text: string, days: number][] = [
+  [`delete from api_token where revoked_at < ${longAgo} or expires_at < ${longAgo}`, 90],
+  [`delete from session where expires_at < ${longAgo}`, 7],
+  [`delete from revoked_token where expires_at < ${longAgo}`, 1],
 ];
 
 /** Removes credentials that ended long ago. */
@@ -15,7 +16,7 @@ export function purgeJob(db: Database): Job {
     name: "auth.purge",
     schedule: "23 * * * *",
     async run() {
-      for (const statement of statements) await db.query(statement, [90]);
+      for (const [text, days] of statements) await db.query(text, [days]);
     },
   };
 }

@@ -7,6 +7,10 @@ const gatewayAdmin = "gateway:admin";
 /** Whether a token may be restricted to it. */
 export const isGrantable = (permission: string) => permission === gatewayAdmin || isPermission(permission);
 
+/** Whether an identity holds it at the organization. A role counts by its permissions, whatever its name is. */
+export const holdsAtOrganization = ({ roles, permissions }: Identity, permission: string): boolean =>
+  permission === gatewayAdmin ? roles.has(permission) : permissions.has(permission);
+
 /** What is left of an identity's roles and permissions under a token's restriction. */
 export function restrict(
   { roles, permissions, projectPermissions }: Identity,

@@ -7,10 +7,9 @@ import { invalid, notFound, Refusal, referenceNotFound, wrongState } from "../er
 import { type Call, callOf } from "../wire/call.ts";
 import type { Credential } from "../wire/identity.ts";
 import type { Authenticator } from "./authenticator.ts";
-import { hashOf } from "./client-credentials.ts";
-import { absoluteMs, cookiesOf, csrfTokenOf, endedCookies, newSessionSecret } from "./cookies.ts";
-import { readHolder } from "./identities.ts";
-import { isGrantable } from "./restriction.ts";
+import { absoluteMs, cookiesOf, csrfTokenOf, endedCookies } from "./cookies.ts";
+import { hashOf, newSessionSecret } from "./generated-credentials.ts";
+import { holdsAtOrganization, isGrantable } from "./restriction.ts";
 
 interface Keys {
   readonly pepper: KeyObject;
@@ -51,23 +50,26 @@ export class SessionService implements ServiceImpl<typeof pb.SessionService> {
 
   async createSession(_: pb.CreateSessionRequest, context: HandlerContext) {
     const call = callOf(context);
-    const { id: identityId, organizationId } = call.caller;
-    if (credentialOf(call).type !== "access_token") {
-      throw new Refusal("PERMISSION_DENIED", "a session begins with an access token");
+    // The number that the caller was admitted with: if it is another one by now, the session ends before it begins.
+    const { id: identityId, organizationId, credentialVersion } = call.caller;
+    const { type, authenticatedAt } = credentialOf(call);
+    if (type !== "access_token") throw new Refusal("PERMISSION_DENIED", "a session begins with an access token");
+    const expiresAt = new Date(authenticatedAt.getTime() + absoluteMs);
+    if (expiresAt <= call.now) {
+      throw new Refusal("PERMISSION_DENIED", "a session begins with a login of the last twelve hours");
     }
-    const holder = await readHolder(call, identityId);
     const secret = newSessionSecret();
-    const [session] = await run<{ id: string; expires_at: string }>(
+    const [session] = await run<{ id: string }>(
       call.em,
       `insert into session (organization_id, identity_id, hash, credential_version, expires_at)
-       values ($1, $2, $3, $4, now() + make_interval(secs => $5)) returning id, expires_at`,
-      [organizationId, identityId, hashOf(this.#keys.pepper, secret), holder?.credentialVersion, absoluteMs / 1000],
+       values ($1, $2, $3, $4, $5) returning id`,
+      [organizationId, identityId, hashOf(this.#keys.pepper, secret), credentialVersion, expiresAt],
     );
-    const { id = "", expires_at: expiresAt = "" } = session ?? {};
+    const id = session?.id as string;
     const csrfToken = csrfTokenOf(this.#keys.csrfKey, id);
     call.about({ id });
     call.cookies.push(...cookiesOf(secret, csrfToken));
-    return { csrfToken, expiresAt: timestampFromDate(new Date(expiresAt)) };
+    return { csrfToken, expiresAt: timestampFromDate(expiresAt) };
   }
 
   async deleteSession(_: pb.DeleteSessionRequest, context: HandlerContext) {
@@ -133,7 +135,6 @@ async function checkQuestion(call: Call, can: readonly string[], projectId: stri
 }
 
 function holds(call: Call, permission: string, projectId: string | undefined): boolean {
-  const { roles, permissions } = call.caller;
-  if (roles.has(permission) || permissions.has(permission)) return true;
+  if (holdsAtOrganization(call.caller, permission)) return true;
   return projectId !== undefined && call.may(permission, projectId);
 }

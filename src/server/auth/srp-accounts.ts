@@ -11,7 +11,8 @@ export interface SrpAccount {
   /** Undefined for a user that does not exist, or has no password yet. */
   readonly id: string | undefined;
   readonly organizationId: string;
-  readonly active: boolean;
+  /** Raised when the password is replaced. */
+  readonly credentialVersion: number;
   readonly salt: Uint8Array;
   readonly verifier: Uint8Array;
 }
@@ -19,16 +20,16 @@ export interface SrpAccount {
 interface Row {
   readonly id: string;
   readonly organization_id: string;
-  readonly status: string;
+  readonly credential_version: number;
   readonly srp_salt: Buffer;
   readonly srp_verifier: Buffer;
   readonly wrapped: Buffer;
 }
 
 /** A user of this name, and in any case the organization whose audit log holds logins of nobody. */
-const selectAccount = `select u.id, o.id as organization_id, u.status, u.srp_salt, u.srp_verifier, u.wrapped
+const selectAccount = `select u.id, o.id as organization_id, u.credential_version, u.srp_salt, u.srp_verifier, u.wrapped
   from (select id from organization where instance) instance
-  left join (select u.id, u.organization_id, u.status, u.srp_salt, u.srp_verifier, k.wrapped
+  left join (select u.id, u.organization_id, u.credential_version, u.srp_salt, u.srp_verifier, k.wrapped
              from user_account u join data_key k on k.record_id = u.id
              where u.username = $1 and u.srp_verifier is not null) u on true
   join organization o on o.id = coalesce(u.organization_id, instance.id)`;
@@ -58,7 +59,7 @@ export class SrpAccounts {
     return {
       id: exists ? row.id : undefined,
       organizationId: row.organization_id,
-      active: row.status === "active",
+      credentialVersion: row.credential_version,
       salt: exists ? row.srp_salt : nobody.salt,
       verifier: exists ? verifier : nobody.verifier,
     };
@@ -98,7 +99,14 @@ export class SrpAccounts {
     const { key, wrapped } = await this.#seal.createDataKey(queries, organizationId, id);
     const { salt, verifier } = this.#nobody("");
     const sealed = this.#seal.seal(key, placeOf(organizationId, id), verifier);
-    return { id, organization_id: organizationId, status: "active", srp_salt: salt, srp_verifier: sealed, wrapped };
+    return {
+      id,
+      organization_id: organizationId,
+      credential_version: 0,
+      srp_salt: salt,
+      srp_verifier: sealed,
+      wrapped,
+    };
   }
 
   #decoyOf(queries: Queries, organizationId: string): Promise<Row> {

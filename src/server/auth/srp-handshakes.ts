@@ -2,7 +2,7 @@ import type { KeyObject } from "node:crypto";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { KeyPair } from "../../standards/srp.ts";
-import { decrypt, encrypt } from "../seal/cipher.ts";
+import { decrypt, encrypt, SealBroken } from "../seal/cipher.ts";
 
 const lifeMs = 120_000;
 const mostOpen = 4;
@@ -66,9 +66,19 @@ export class SrpHandshakes {
   }
 
   #read(username: string, sealed: string): Handshake | undefined {
-    const plain = decrypt(this.#key, placeOf(username), Buffer.from(sealed, "base64"));
-    if (plain.readDoubleBE(0) <= Date.now()) return undefined;
+    const plain = openedOrNot(() => decrypt(this.#key, placeOf(username), Buffer.from(sealed, "base64")));
+    if (plain === undefined || plain.readDoubleBE(0) <= Date.now()) return undefined;
     return { keys: { privateKey: plain.subarray(8, 40), publicKey: plain.subarray(40) }, sealed };
+  }
+}
+
+/** Redis may hold what another installation put there, or whoever else can write to it. */
+function openedOrNot(open: () => Buffer): Buffer | undefined {
+  try {
+    return open();
+  } catch (error) {
+    if (error instanceof SealBroken) return undefined;
+    throw error;
   }
 }
 

@@ -14,8 +14,8 @@ import { authExpired, authInvalid, invalidField, notFound, Refusal } from "../er
 import { type Call, callOf } from "../wire/call.ts";
 import { type AccessTokens, claimsOf } from "./access-tokens.ts";
 import type { Authenticator } from "./authenticator.ts";
-import { hashOf } from "./client-credentials.ts";
 import type { FailedLogins } from "./failed-logins.ts";
+import { hashOf } from "./generated-credentials.ts";
 import { readHolder } from "./identities.ts";
 import type { SrpAccount, SrpAccounts } from "./srp-accounts.ts";
 import type { SrpHandshakes } from "./srp-handshakes.ts";
@@ -77,12 +77,12 @@ export class SrpService implements ServiceImpl<typeof pb.SrpService> {
   verifySrp(request: pb.VerifySrpRequest, context: HandlerContext) {
     const username = request.username.toLowerCase();
     const call = callOf(context);
-    return this.#options.failedLogins.guard(`user:${username}`, () => this.#login(call, username, request));
+    const login = () => this.#login(call, username, request);
+    return this.#options.failedLogins.guard(`user:${username}`, "username or password is wrong", login);
   }
 
   async enrollSrp(request: pb.EnrollSrpRequest, context: HandlerContext) {
     const call = callOf(context);
-    call.identity = undefined;
     const username = request.username.toLowerCase();
     checkVerifier(request.verifier);
     const user = await this.#findEnrolling(call, username, request.enrollmentToken);
@@ -102,6 +102,7 @@ export class SrpService implements ServiceImpl<typeof pb.SrpService> {
     if (!isLogin || call.now.getTime() - credential.authenticatedAt.getTime() > freshMs) {
       throw new Refusal("PERMISSION_DENIED", "a change of password takes a login of the last five minutes");
     }
+    await lockStanding(call, credential.id);
     await this.#options.accounts.setVerifier(call, { id, organizationId }, request, credential.id);
     await this.#options.authenticator.forget(call, [id]);
     return { username: name };
@@ -110,16 +111,16 @@ export class SrpService implements ServiceImpl<typeof pb.SrpService> {
   async #login(call: Call, username: string, request: pb.VerifySrpRequest) {
     const { accounts, accessTokens, config } = this.#options;
     call.action = "auth.login_failed";
-    // A bearer token sent along is nobody's here: the attempt belongs to the user who is logging in.
-    call.identity = undefined;
     const account = await accounts.find(call, username);
     call.organizationId = account.organizationId;
     call.about(account.id === undefined ? { type: "user" } : { type: "user", id: account.id, name: username });
     const serverProof = await this.#prove(account, username, request);
     // Read only now: a statement more for users that exist would tell who does.
-    const isProven = serverProof !== undefined && account.id !== undefined && account.active;
+    const isProven = serverProof !== undefined && account.id !== undefined;
     const holder = isProven ? await readHolder(call, account.id) : undefined;
-    if (serverProof === undefined || holder === undefined) throw authInvalid("username or password is wrong");
+    // With another number the password was replaced while it was proven.
+    const isStanding = holder?.active === true && holder.credentialVersion === account.credentialVersion;
+    if (serverProof === undefined || !isStanding) return undefined;
     await run(call.em, "update user_account set last_authenticated_at = now() where id = $1 and organization_id = $2", [
       holder.id,
       holder.organizationId,
@@ -157,13 +158,38 @@ export class SrpService implements ServiceImpl<typeof pb.SrpService> {
        where username = $1 and enrollment_token_hash = $2 and status <> 'disabled' for update`,
       [username, hashOf(this.#options.pepper, token)],
     );
-    if (user === undefined) throw authInvalid("username or enrollment token is wrong");
+    if (user === undefined) {
+      await noteWhose(call, username);
+      throw authInvalid("username or enrollment token is wrong");
+    }
     const { id, organization_id: organizationId } = user;
     call.organizationId = organizationId;
     call.about({ type: "user", id, name: username });
     if (user.expired) throw authExpired("the enrollment token has expired");
     return { id, organizationId };
   }
+}
+
+/** A failed attempt is recorded with the user it was for or, when nobody has the name, in the first organization. */
+async function noteWhose(call: Call, username: string): Promise<void> {
+  const [whose] = await call.query<{ organization_id: string; id: string | null }>(
+    `select coalesce(u.organization_id, o.id) as organization_id, u.id
+     from organization o left join user_account u on u.username = $1 where o.instance`,
+    [username],
+  );
+  call.organizationId = whose?.organization_id;
+  call.about(whose?.id ? { type: "user", id: whose.id, name: username } : { type: "user" });
+}
+
+/** Locks the user, who may have been disabled or have changed the password elsewhere since the call was admitted. */
+async function lockStanding({ em, caller }: Call, credentialId: string): Promise<void> {
+  const standing = await run(
+    em,
+    `select 1 from user_account where id = $1 and organization_id = $2 and status = 'active'
+       and (credential_version = $3 or surviving_credential = $4) for update`,
+    [caller.id, caller.organizationId, caller.credentialVersion, credentialId],
+  );
+  if (standing.length === 0) throw authInvalid();
 }
 
 /** A public key that makes a power impossible fails like a wrong proof. */

@@ -5,36 +5,45 @@ import type { Config } from "../config.ts";
 import { authInvalid, invalid, Refusal } from "../errors.ts";
 import { type Call, callOf } from "../wire/call.ts";
 import { type AccessTokens, claimsOf } from "./access-tokens.ts";
-import { hashOf } from "./client-credentials.ts";
+import { addressCheck } from "./allowed-addresses.ts";
 import type { FailedLogins } from "./failed-logins.ts";
-import { addressCheck, readHolder } from "./identities.ts";
+import { hashOf } from "./generated-credentials.ts";
+import { readHolder } from "./identities.ts";
 
 interface Client {
   readonly identity_id: string;
   readonly organization_id: string;
   readonly name: string;
-  readonly status: string;
   readonly access_token_ttl_seconds: number | null;
   readonly allowed_ips: string[];
   readonly secret_id: string | null;
   readonly usable: boolean | null;
 }
 
-const findClient = `select m.id as identity_id, m.organization_id, m.name, m.status, m.access_token_ttl_seconds, m.allowed_ips,
-    c.id as secret_id,
-    c.revoked_at is null and (c.expires_at is null or c.expires_at > now())
-      and (c.max_uses is null or c.use_count < c.max_uses) as usable
+/** Of columns of client_secret. */
+const isUsable = `revoked_at is null and (expires_at is null or expires_at > now())
+  and (max_uses is null or use_count < max_uses)`;
+
+const findClient = `select m.id as identity_id, m.organization_id, m.name, m.access_token_ttl_seconds, m.allowed_ips,
+    c.id as secret_id, ${isUsable} as usable
   from machine_identity m left join client_secret c on c.machine_identity_id = m.id and c.hash = $2
   where m.client_id = $1`;
 
-/** One statement, in which the last use of a limited secret can be had once only. */
+/**
+ * One statement, in which the last use of a limited secret can be had once only, and none of one that was revoked
+ * meanwhile. Whoever changes the identity locks it before its secrets: a login does not wait for it, or they would wait
+ * for each other.
+ */
 const useSecret = `with used as (
-    update client_secret set use_count = use_count + 1
-    where id = $1 and (max_uses is null or use_count < max_uses) returning 1),
+    update client_secret set use_count = use_count + 1 where id = $1 and ${isUsable} returning 1),
   seen as (
     update machine_identity set last_authenticated_at = now()
-    where id = $2 and (last_authenticated_at is null or last_authenticated_at < now() - interval '1 minute'))
+    where id = (select id from machine_identity
+                where id = $2 and (last_authenticated_at is null or last_authenticated_at < now() - interval '1 minute')
+                for no key update skip locked))
   select count(*)::int as used from used`;
+
+const isWrong = "client id or secret is wrong";
 
 interface TokenServiceOptions {
   readonly config: Config;
@@ -74,33 +83,32 @@ export class TokenService implements ServiceImpl<typeof pb.TokenService> {
   }
 
   #exchange(call: Call, clientId: string, clientSecret: string) {
-    return this.#failedLogins.guard(`client:${clientId}`, () => this.#login(call, clientId, clientSecret));
+    const login = () => this.#login(call, clientId, clientSecret);
+    return this.#failedLogins.guard(`client:${clientId}`, isWrong, login);
   }
 
+  /** Undefined for a secret that never was the client's. One that has ended is refused, but it is no guess. */
   async #login(call: Call, clientId: string, clientSecret: string) {
     call.action = "auth.login_failed";
-    // A bearer token sent along is nobody's here: the attempt belongs to the client that is logging in.
-    call.identity = undefined;
     // The hash is keyed, so that looking it up tells nothing about how much of a guess was right.
     const [client] = await call.query<Client>(findClient, [clientId, hashOf(this.#pepper, clientSecret)]);
     if (client === undefined) {
       call.organizationId = await instanceOrganizationId(call);
       call.about({ type: "machine_identity", details: { client_id: "unknown" } });
-      throw authInvalid("client id or secret is wrong");
+      return undefined;
     }
     const { identity_id: identityId, organization_id: organizationId, name } = client;
     call.organizationId = organizationId;
     call.about({ type: "machine_identity", id: identityId, name });
-    if (client.status !== "active" || client.secret_id === null || client.usable !== true) {
-      throw authInvalid("client id or secret is wrong");
-    }
+    if (client.secret_id === null) return undefined;
+    if (client.usable !== true) throw authInvalid(isWrong);
     if (!addressCheck(client.allowed_ips)(call.source.address)) {
       throw new Refusal("PERMISSION_DENIED", "the credential may not be used from this address");
     }
     const [use] = await call.query<{ used: number }>(useSecret, [client.secret_id, identityId]);
-    if (use?.used !== 1) throw authInvalid("client id or secret is wrong");
+    if (use?.used !== 1) throw authInvalid(isWrong);
     const holder = await readHolder(call, identityId);
-    if (holder === undefined) throw authInvalid("client id or secret is wrong");
+    if (holder?.active !== true) throw authInvalid(isWrong);
     call.identity = holder;
     call.action = "auth.login";
     const ttlSeconds = Math.min(

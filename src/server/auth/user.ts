@@ -28,7 +28,10 @@ const UserTable = defineEntity({
     updatedAt: updatedAt(),
   },
   uniques: [{ name: "user_account_username_key", properties: ["username"] }],
-  indexes: [{ name: "user_account_organization_id_username_index", properties: ["organizationId", "username"] }],
+  indexes: [
+    { name: "user_account_organization_id_username_index", properties: ["organizationId", "username"] },
+    { name: "user_account_organization_id_status_index", properties: ["organizationId", "status", "username"] },
+  ],
   filters: tenantFilter,
 });
 

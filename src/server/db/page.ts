@@ -52,10 +52,14 @@ export async function fetchPage<Row extends object>(
   const { columns, from, orderBy } = select;
   const { values, text: where } = select.where;
   const count = values.length;
+  // What a column takes a query of its own for is looked up for the rows of the page, and not for those before it.
+  const table = from.split(" ").at(-1);
   const rows = await queries.query<Row & { total: number; found: boolean | null }>(
     `select t.total, p.* from (select count(*)::int as total from ${from} where ${where}) t
      left join lateral (
-       select true as found, ${columns} from ${from} where ${where} order by ${orderBy} limit $${count + 1} offset $${count + 2}
+       select true as found, ${columns} from (
+         select ${table}.* from ${from} where ${where} order by ${orderBy} limit $${count + 1} offset $${count + 2}) ${table}
+       order by ${orderBy}
      ) p on true`,
     [...values, perPage, (page - 1) * perPage],
   );

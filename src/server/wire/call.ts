@@ -56,7 +56,7 @@ export class Call implements Queries {
   /** Events beside the call's own, committed with it. */
   readonly events: AuditEvent[] = [];
   #em: EntityManager | undefined;
-  readonly #afterCommit: (() => void | Promise<void>)[] = [];
+  readonly #afterCommit: (() => Promise<void>)[] = [];
   #inTransaction = false;
   #authorized = false;
 
@@ -91,7 +91,7 @@ export class Call implements Queries {
   }
 
   /** Runs after the commit and before the answer, and not at all when there is none. Must not throw. */
-  afterCommit(listener: () => void | Promise<void>): void {
+  afterCommit(listener: () => Promise<void>): void {
     this.#afterCommit.push(listener);
   }
 

@@ -51,9 +51,8 @@ function presentedBy({ source }: Call): Presented | undefined {
 /** Counts the request and says where the caller stands; throws RATE_LIMITED past the limit (gaps section 11). */
 async function limit(call: Call, rateClass: RateClass, limits: RateLimits): Promise<void> {
   const { identity } = call;
-  const byAddress = rateClass === RateClass.AUTH || identity === undefined;
-  const key = byAddress ? addressKey(call.source.address) : rateKeyOf(identity);
-  const standing = await limits.count(rateClass, key, byAddress ? undefined : identity.rateLimitPerMinute);
+  const key = identity === undefined ? addressKey(call.source.address) : rateKeyOf(identity);
+  const standing = await limits.count(rateClass, key, identity?.rateLimitPerMinute);
   if (standing === undefined) return;
   call.headers["x-ratelimit-limit"] = String(standing.limit);
   call.headers["x-ratelimit-remaining"] = String(standing.remaining);
@@ -76,8 +75,10 @@ export type Admit = (call: Call) => Promise<void>;
 export const admitting =
   (authenticate: Authenticate, limits: RateLimits): Admit =>
   async (call) => {
-    await identify(call, authenticate);
-    await limit(call, call.policy?.rate ?? RateClass.API, limits);
+    const rateClass = call.policy?.rate ?? RateClass.API;
+    // Whoever is logging in is nobody yet, whatever credential comes along.
+    if (rateClass !== RateClass.AUTH) await identify(call, authenticate);
+    await limit(call, rateClass, limits);
   };
 
 /** Records denials and failures, and answers every error in our own vocabulary. */

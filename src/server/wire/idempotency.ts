@@ -50,7 +50,7 @@ async function replayOrRun(
   const identityId = call.caller.id;
   const place = `holdfast/v1|idempotency|${identityId}|${given}`;
   const fingerprint = createHmac("sha256", key)
-    .update(`${request.method.parent.typeName}/${request.method.name}\n`)
+    .update(`${onlyFor(call)}${request.method.parent.typeName}/${request.method.name}\n`)
     .update(toBinary(request.method.input, request.message as Message))
     .digest();
   const stored = await findStored(call, identityId, given);
@@ -68,6 +68,8 @@ async function replayOrRun(
     return answer(request, message);
   }
   const response = await next(request);
+  // A replay could not set them again.
+  if (call.cookies.length > 0) return response;
   const complete = messageOf(request.method, response.message);
   await run(
     call.em,
@@ -85,6 +87,15 @@ async function replayOrRun(
     ],
   );
   return response;
+}
+
+/**
+ * The credential that alone may replay the outcome. A login may be told what another one of its identity did; an API
+ * token, which may do less than its owner, and a method that is about the caller's own credential, ask for the same one.
+ */
+function onlyFor({ caller, policy }: Call): string {
+  const { credential } = caller;
+  return credential?.type === "api_token" || policy?.caller.case === "anyIdentity" ? `${credential?.id}\n` : "";
 }
 
 /** Whoever may no longer do it in that project does not see either what came of it. */

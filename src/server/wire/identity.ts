@@ -25,6 +25,8 @@ export interface Identity {
   readonly type: "user" | "machine_identity";
   readonly name: string;
   readonly organizationId: string;
+  /** Logins and sessions that carry another number have ended. */
+  readonly credentialVersion: number;
   /** The organization made at the first start, which may create others. */
   readonly ofInstance: boolean;
   readonly roles: ReadonlySet<string>;

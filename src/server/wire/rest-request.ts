@@ -41,7 +41,7 @@ export function readMessage(request: RestRequest): Message {
   if (request.ifMatch !== undefined) addIfMatch(schema, values, request.ifMatch);
   const message = fromValues(schema, values);
   const maskField = schema.fields.find(({ name }) => name === "update_mask");
-  if (maskField !== undefined) setField(message, maskField, create(FieldMaskSchema, { paths: mask }));
+  if (maskField !== undefined) setField(message, maskField, create(FieldMaskSchema, { paths: mask.sort() }));
   return message;
 }
 

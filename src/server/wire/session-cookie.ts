@@ -1,5 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
-import { Refusal } from "../errors.ts";
+import { authInvalid, Refusal } from "../errors.ts";
 import type { Call, Source } from "./call.ts";
 
 /** The cookie that a browser sends and no script can read. */
@@ -7,14 +7,15 @@ export const sessionCookie = "holdfast_session";
 
 const safeMethods = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** The value of the session's cookie, when the request carries one. */
+/**
+ * The value of the session's cookie, when the request carries one. Throws AUTH_INVALID for several: a page of a
+ * neighbouring host can set one too, and have the browser send it first.
+ */
 export function cookieOf(source: Source): string | undefined {
-  const cookies =
-    source
-      .header("cookie")
-      ?.split(";")
-      .map((each) => each.trim()) ?? [];
-  return cookies.find((each) => each.startsWith(`${sessionCookie}=`))?.slice(sessionCookie.length + 1);
+  const cookies = (source.header("cookie") ?? "").split(";").map((each) => each.trim());
+  const sessions = cookies.filter((each) => each.startsWith(`${sessionCookie}=`));
+  if (new Set(sessions).size > 1) throw authInvalid("the request carries several sessions");
+  return sessions[0]?.slice(sessionCookie.length + 1);
 }
 
 /**

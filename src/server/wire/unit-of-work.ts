@@ -2,17 +2,20 @@ import type { Interceptor } from "@connectrpc/connect";
 import type { AuditWriter } from "../audit/audit-writer.ts";
 import { Refusal } from "../errors.ts";
 import { type Call, callIn } from "./call.ts";
+import type { MethodPolicy } from "./policy.ts";
 
 /**
  * Runs the method. What it changes, its audit events and its jobs commit in one transaction; a method without side
  * effects runs in none, and its audit event, if it has one, is committed before the answer leaves. No audit, no answer.
  * A stream runs in none either, and its event is committed before the first message leaves.
- * Past the end of the license nothing but a login is committed (G-17.6), which is the last of all checks (G-0.10).
+ * Past the end of the license only logins, sessions and their ends are committed (G-17.6), which is the last of all
+ * checks (G-0.10).
  */
 export function unitOfWork(audit: AuditWriter, licenseEnd?: Date): Interceptor {
   return (next) => async (request) => {
     const call = callIn(request);
-    if (call.policy === undefined) return next(request);
+    const { policy } = call;
+    if (policy === undefined) return next(request);
     const recordReading = async () => {
       requireDecision(call);
       await Promise.all(eventsOf(call).map((event) => audit.write(event)));
@@ -21,7 +24,7 @@ export function unitOfWork(audit: AuditWriter, licenseEnd?: Date): Interceptor {
       const answer = await next(request);
       return answer.stream ? { ...answer, message: beforeFirst(answer.message, recordReading) } : answer;
     }
-    if (call.policy.readOnly) {
+    if (policy.readOnly) {
       const answer = await next(request);
       await recordReading();
       return answer;
@@ -30,8 +33,7 @@ export function unitOfWork(audit: AuditWriter, licenseEnd?: Date): Interceptor {
       const answer = await next(request);
       requireDecision(call);
       await call.em.flush();
-      const isLogin = call.policy?.caller.case === "public";
-      if (licenseEnd !== undefined && licenseEnd <= call.now && !isLogin) {
+      if (licenseEnd !== undefined && licenseEnd <= call.now && !comesOrGoes(policy)) {
         throw new Refusal("LICENSE_EXPIRED", "the license has expired");
       }
       await audit.record(call.em, eventsOf(call));
@@ -53,6 +55,9 @@ async function* beforeFirst<T>(messages: AsyncIterable<T>, work: () => Promise<v
 
 const eventsOf = (call: Call) =>
   call.action === "" ? call.events : [call.event(call.action, "success"), ...call.events];
+
+/** Whether a method only lets somebody in or out; the first step of a login has no event to be named after. */
+const comesOrGoes = ({ resourceType }: MethodPolicy) => ["", "auth", "session"].includes(resourceType);
 
 /** A method that a binding at a project opens must have asked in which project, or its answer does not leave. */
 function requireDecision(call: Call): void {

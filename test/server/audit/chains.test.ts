@@ -108,9 +108,9 @@ describe("The chains of the audit log", () => {
     const clients = [log.admin, new Client(urlOf(replica), log.admin.token)];
     const answered = new Set<string>();
     let failures = 0;
-    let stopped = false;
+    const stop = new AbortController();
     const worker = async (client: Client, reads: boolean) => {
-      while (!stopped) {
+      while (!stop.signal.aborted) {
         const requestId = randomUUID();
         const headers = { "x-request-id": requestId };
         const { status } = reads
@@ -129,7 +129,7 @@ describe("The chains of the audit log", () => {
     }
     const before = answered.size;
     while (answered.size < before + 50) await sleep(50);
-    stopped = true;
+    stop.abort();
     await Promise.all(workers);
     await replica.stop(500);
 

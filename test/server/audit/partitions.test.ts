@@ -45,7 +45,7 @@ describe("The partitions of the audit log", () => {
       "select array_agg(tgname::text order by 1) as triggers from pg_trigger where tgrelid = to_regclass($1)",
       [last],
     );
-    expect(triggers).to.deep.equal(["append_only", "keep_unchained"]);
+    expect(triggers).to.deep.equal(["append_only"]);
     const [{ indexes }] = await server.sql(
       "select array_agg(indexname::text) as indexes from pg_indexes where schemaname || '.' || tablename = $1",
       [last],
@@ -73,7 +73,9 @@ describe("The partitions of the audit log", () => {
 
     await addPartitions(server.server.core.db);
 
-    expect(await partitions()).to.include(next).and.not.to.include(here);
+    expect(await partitions())
+      .to.include(next)
+      .and.not.to.include(here);
     expect(await verdict(log)).to.equal("intact");
   });
 });

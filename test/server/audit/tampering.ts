@@ -3,10 +3,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { installationChainKey } from "../../../src/server/audit/open.ts";
+import { installationChainKey } from "../../../src/server/audit/chain-key.ts";
 import { readCheckpoint, verifyExport } from "../../../src/server/audit/verify-export.ts";
 import { type Break, organizationChainKey } from "../../../src/standards/audit-chain.ts";
 import type { Client } from "../../harness/client.ts";
+import { superuserUrl } from "../../harness/databases.ts";
 import type { TestServer } from "../../harness/server.ts";
 
 /** An organization with a log of its own: chain 1 holds what was done one after the other. */
@@ -36,7 +37,7 @@ export async function writeAtOnce({ admin, secretId, projectId }: Log): Promise<
 
 /** Runs a statement with triggers off, as only a superuser may. `$1` is the organization. */
 export async function tamper(server: TestServer, { organizationId }: Log, statement: string): Promise<void> {
-  const client = new pg.Client(server.databaseUrl);
+  const client = new pg.Client(superuserUrl(server.databaseUrl));
   await client.connect();
   try {
     await client.query("set session_replication_role = replica");
@@ -61,7 +62,7 @@ export async function verdictOffline(server: TestServer, log: Log, checkpoint?: 
   try {
     const file = join(folder, "export.ndjson");
     await writeFile(file, await exportOf(log));
-    const installationKey = await installationChainKey(server.server.core.seal);
+    const { key: installationKey } = await installationChainKey(server.server.core.seal);
     const keys = [organizationChainKey(installationKey, log.organizationId)];
     const ends = checkpoint === undefined ? [] : readCheckpoint(JSON.stringify(checkpoint));
     return textOf((await verifyExport(file, keys, ends)).broken);

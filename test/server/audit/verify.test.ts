@@ -42,14 +42,14 @@ describe("VerifyAuditLog", () => {
 
   it("is not misled by what is written meanwhile", async () => {
     const log = await newLog(server);
-    let writing = true;
+    const stop = new AbortController();
     const writer = (async () => {
-      while (writing) await writeAtOnce(log);
+      while (!stop.signal.aborted) await writeAtOnce(log);
     })();
 
     const verdicts = [];
     for (let time = 0; time < 10; time += 1) verdicts.push(await verdict(log));
-    writing = false;
+    stop.abort();
     await writer;
 
     expect(new Set(verdicts)).to.deep.equal(new Set(["intact"]));
@@ -79,17 +79,17 @@ describe("VerifyAuditLog", () => {
 });
 
 describe("Whoever changes the audit log in the database", () => {
+  const nextUuid = (column: string) =>
+    `overlay(${column}::text placing translate(right(${column}::text, 1), '0123456789abcdef', '123456789abcdef0') from 36)::uuid`;
   /** One byte, or the smallest step, in each column of an event; where that is not "changed", what is found instead. */
   const changes: Readonly<Record<string, [change: string, elsewhere?: string]>> = {
-    id: ["overlay(id::text placing 'f' from 36)::uuid"],
-    organization_id: ["overlay(organization_id::text placing '0' from 36)::uuid", "missing"],
+    id: [nextUuid("id")],
+    organization_id: [nextUuid("organization_id"), "missing"],
     occurred_at: ["occurred_at + interval '1 millisecond'"],
     action: ["overlay(action placing 'S' from 1)"],
     outcome: ["overlay(outcome placing 'S' from 1)"],
     actor_type: ["overlay(actor_type placing 'M' from 1)"],
-    actor_id: [
-      "overlay(actor_id::text placing translate(right(actor_id::text, 1), '0123456789abcdef', '123456789abcdef0') from 36)::uuid",
-    ],
+    actor_id: [nextUuid("actor_id")],
     actor_name: ["overlay(actor_name placing 'A' from 1)"],
     resource_type: ["overlay(resource_type placing 'S' from 1)"],
     resource_id: ["overlay(resource_id placing 'X' from 1)"],

@@ -201,6 +201,23 @@ describe("An API token", () => {
     expect(await refusal(inProject, { project_ids: [other.id] })).to.match(/^403 /);
   });
 
+  it("ends with the token that made it, and so do those that it made", async () => {
+    const { record: parent, client } = await newToken();
+    const { record: child, client: byChild } = await newToken({}, client);
+    const { client: byGrandchild } = await newToken({}, byChild);
+    const { client: sibling } = await newToken();
+    expect((await byGrandchild.rest("GET", "/api/v1/whoami")).status).to.equal(200);
+
+    await server.admin.rest("DELETE", `${path}/${parent.id}`);
+
+    for (const each of [client, byChild, byGrandchild]) {
+      expect((await each.rest("GET", "/api/v1/whoami")).body.error.code).to.equal("AUTH_INVALID");
+    }
+    expect((await sibling.rest("GET", "/api/v1/whoami")).status).to.equal(200);
+    const { body } = await server.admin.rest("GET", `${path}/${child.id}`);
+    expect(body.revoked_reason).to.equal("revoked by administrator, with the token that made it");
+  });
+
   it("is used from the addresses that it allows only", async () => {
     const { client: here } = await newToken({ allowed_ips: ["127.0.0.0/8"] });
     const { client: elsewhere } = await newToken({ allowed_ips: ["10.0.0.0/8"] });

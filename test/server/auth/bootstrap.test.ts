@@ -1,4 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import pg from "pg";
 import { bootstrap } from "../../../src/server/auth/bootstrap.ts";
@@ -12,6 +15,37 @@ import { Client } from "../../harness/client.ts";
 import { cloneDatabase, dropDatabase } from "../../harness/databases.ts";
 import { loginAs } from "../../harness/person.ts";
 import { urlOf } from "../../harness/server.ts";
+
+/** A port that nobody listens on. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** Tries again while nobody listens. */
+async function untilListening<T>(send: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await send();
+    } catch {
+      await sleep(10);
+    }
+  }
+}
+
+/** Until the bootstrap waits for its lock, and for as long again as a request takes. */
+async function untilWaiting(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query("select 1 from pg_locks where locktype = 'advisory' and not granted");
+    if (rows.length > 0) break;
+    await sleep(10);
+  }
+  await sleep(200);
+}
 
 const masterKey = randomBytes(32).toString("base64");
 
@@ -163,6 +197,34 @@ describe("The first start on an empty database", () => {
 
     expect(made.filter((each) => each !== undefined)).to.have.length(1);
     expect(await sql("select name from organization")).to.deep.equal([{ name: "default" }]);
+  });
+
+  it("comes before the first answer: who finds the server healthy can log in", async () => {
+    const port = await freePort();
+    const other = new pg.Client(databaseUrl);
+    await other.connect();
+    await other.query("select pg_advisory_lock(hashtextextended('holdfast:bootstrap', 0))");
+    const secret = "a-secret-of-the-operator";
+    const starting = start({ PORT: String(port), BOOTSTRAP_CLIENT_ID: "ci", BOOTSTRAP_CLIENT_SECRET: secret });
+    const nobody = new Client(`http://127.0.0.1:${port}`, undefined);
+    let answered = false;
+    const healthy = untilListening(() => nobody.rest("GET", "/api/v1/auth/srp/parameters")).then(({ status }) => {
+      answered = true;
+      return status;
+    });
+    await untilWaiting(other);
+    const answeredEarly = answered;
+
+    await other.end();
+
+    expect(answeredEarly).to.equal(false);
+    expect(await healthy).to.equal(200);
+    const { status } = await nobody.rest("POST", "/api/v1/auth/universal-auth/login", {
+      client_id: "ci",
+      client_secret: secret,
+    });
+    expect(status).to.equal(200);
+    await starting;
   });
 
   it("is recorded as the system's", async () => {

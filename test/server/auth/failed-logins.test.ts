@@ -85,6 +85,21 @@ describe("An account whose secret is guessed", () => {
 });
 
 describe("A machine identity whose client secret is guessed", () => {
+  it("is not shut by programs that still use a secret of its own that has ended", async () => {
+    const { body } = await server.admin.rest("POST", "/api/v1/machine-identities", { name: "renewed" });
+    const path = `/api/v1/machine-identities/${body.id}/client-secrets`;
+    const { body: old } = await server.admin.rest("POST", path, {});
+    const { body: fresh } = await server.admin.rest("POST", path, {});
+    await server.admin.rest("DELETE", `${path}/${old.id}`);
+    const login = bySecret(body.client_id);
+
+    for (let attempt = 0; attempt < 15; attempt += 1) {
+      expect((await login(old.client_secret)).body.error.code).to.equal("AUTH_INVALID");
+    }
+
+    expect((await login(fresh.client_secret)).status).to.equal(200);
+  });
+
   it("is shut as a user is, at both ways in", async () => {
     const { body } = await server.admin.rest("POST", "/api/v1/machine-identities", { name: "guessed" });
     const { body: secret } = await server.admin.rest(

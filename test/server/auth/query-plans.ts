@@ -9,29 +9,27 @@ export interface Statement {
   readonly values: readonly unknown[];
 }
 
-/** How PostgreSQL runs a statement. */
-export interface Plan {
-  readonly statement: Statement;
-  readonly root: Node;
-}
-
-/** A step of a plan, in the names of `explain (analyze, buffers, format json)`. */
-interface Node {
+/** A step of a plan, by the names of `explain (analyze, buffers, format json)`; the last step is the root. */
+export interface Step {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
-  readonly "Actual Rows": number;
-  readonly "Actual Loops": number;
   readonly "Shared Hit Blocks": number;
   readonly "Shared Read Blocks": number;
-  readonly Plans?: readonly Node[];
+  readonly Plans?: readonly Step[];
 }
 
-/** Of a prepared statement PostgreSQL makes its own plan for each of the first five executions, then perhaps one for all. */
+/** What PostgreSQL does for a statement. */
+export interface Plan {
+  readonly statement: Statement;
+  readonly root: Step;
+}
+
+/** A prepared statement is planned anew five times; then PostgreSQL may keep one plan for whatever values come. */
 const executions = 6;
 
-/** The statements with bound values that the server sends while `work` runs, and in consequence of it. */
+/** The statements with bound values that the server sends while `work` runs, and on account of it. */
 export async function statementsDuring(server: TestServer, work: () => Promise<unknown>): Promise<Statement[]> {
-  const client = ServiceClient.prototype as unknown as { query(...args: unknown[]): unknown };
+  const client = ServiceClient.prototype as unknown as { query: (...args: unknown[]) => unknown };
   const { query } = client;
   const statements: Statement[] = [];
   client.query = function (this: unknown, text, values, ...rest) {
@@ -41,6 +39,7 @@ export async function statementsDuring(server: TestServer, work: () => Promise<u
   try {
     await work();
     const { pool } = server.server.core.db;
+    // Some are sent without being waited for.
     while (pool.waitingCount > 0 || pool.idleCount < pool.totalCount) await sleep(1);
   } finally {
     client.query = query;
@@ -48,44 +47,52 @@ export async function statementsDuring(server: TestServer, work: () => Promise<u
   return statements;
 }
 
-/** The plan of the first execution of each statement, and the one when a connection has often executed it. */
+/** Two plans of each statement: of its first execution, and of one on a connection that has often executed it. */
 export async function plansOf(databaseUrl: string, statements: readonly Statement[]): Promise<Plan[]> {
   const client = new pg.Client(databaseUrl);
   await client.connect();
   try {
     const plans: Plan[] = [];
-    for (const statement of statements) plans.push(...(await explain(client, statement)));
+    for (const statement of statements) {
+      const roots = await explain(client, statement);
+      plans.push(...[roots.at(0), roots.at(-1)].map((root) => ({ statement, root: root as Step })));
+    }
     return plans;
   } finally {
     await client.end();
   }
 }
 
-/** Changes nothing. */
-async function explain(client: pg.Client, statement: Statement): Promise<Plan[]> {
-  const plans: Plan[] = [];
-  await client.query(`prepare explained as ${statement.text}`);
-  const execution = `explain (analyze, buffers, format json) execute explained (${statement.values.map(literal).join(", ")})`;
-  for (let execution_ = 0; execution_ < executions; execution_ += 1) {
+/** Executes a statement again and again, and leaves nothing of what it did. */
+async function explain(client: pg.Client, { text, values }: Statement): Promise<Step[]> {
+  const roots: Step[] = [];
+  await client.query(`prepare explained as ${text}`);
+  for (let execution = 1; execution <= executions; execution += 1) {
     await client.query("begin");
-    const { rows } = await client.query<{ "QUERY PLAN": [{ Plan: Node }] }>(execution);
+    const { rows } = await client.query<{ "QUERY PLAN": [{ Plan: Step }] }>(
+      `explain (analyze, buffers, format json) execute explained (${values.map(literal).join(", ")})`,
+    );
     await client.query("rollback");
-    plans.push({ statement, root: (rows[0] as (typeof rows)[0])["QUERY PLAN"][0].Plan });
+    roots.push(...rows.map(({ "QUERY PLAN": [{ Plan: root }] }) => root));
   }
   await client.query("deallocate explained");
-  return [plans.at(0) as Plan, plans.at(-1) as Plan];
+  return roots;
 }
 
 function literal(value: unknown): string {
-  if (value === null || value === undefined) return "null";
-  return pg.escapeLiteral(Buffer.isBuffer(value) ? `\\x${value.toString("hex")}` : String(value));
+  if (value === null) return "null";
+  if (Buffer.isBuffer(value)) return pg.escapeLiteral(`\\x${value.toString("hex")}`);
+  if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") {
+    return pg.escapeLiteral(String(value));
+  }
+  throw new TypeError("a value of a kind that no statement here has had");
 }
 
-/** Every step of a plan. */
-export const stepsOf = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(stepsOf)];
+/** All steps of a plan. */
+export const stepsOf = (step: Step): Step[] => [step, ...(step.Plans ?? []).flatMap(stepsOf)];
 
-/** Pages of tables and indexes that were touched. A step's own count holds those below it, unless they ran after it. */
-export function pagesTouched(node: Node): number {
-  const below = (node.Plans ?? []).reduce((sum, each) => sum + pagesTouched(each), 0);
-  return Math.max(node["Shared Hit Blocks"] + node["Shared Read Blocks"], below);
+/** How many pages of tables and indexes a step touches: its count holds those of the steps below, but for ones that run after it. */
+export function pagesTouched(step: Step): number {
+  const below = (step.Plans ?? []).reduce((sum, each) => sum + pagesTouched(each), 0);
+  return Math.max(step["Shared Hit Blocks"] + step["Shared Read Blocks"], below);
 }

@@ -1,97 +1,199 @@
-import { Client } from "../../harness/client.ts";
-import { beginLogin, loginAs } from "../../harness/person.ts";
-import { useServer, usualPassword } from "../../harness/server.ts";
+import { expect } from "chai";
 import { purgeJob } from "../../../src/server/auth/purge.ts";
-import { pagesTouched, plansOf, statementsDuring, stepsOf } from "./query-plans.ts";
+import { type Answer, Client } from "../../harness/client.ts";
+import { beginLogin } from "../../harness/person.ts";
+import { useServer, usualPassword } from "../../harness/server.ts";
+import { type Population, populate } from "./populate.ts";
+import { type Plan, pagesTouched, plansOf, statementsDuring, stepsOf } from "./query-plans.ts";
 
 const server = useServer();
 
-interface Size { organizations: number; users: number; machineIdentities: number; roles: number; apiTokens: number; sessions: number; revokedTokens: number }
-const few: Size = { organizations: 10, users: 10, machineIdentities: 10, roles: 10, apiTokens: 10, sessions: 10, revokedTokens: 10 };
-const many: Size = { organizations: 1000, users: 10_000, machineIdentities: 10_000, roles: 1000, apiTokens: 100_000, sessions: 10_000, revokedTokens: 10_000 };
+const few: Population = {
+  organizations: 10,
+  roles: 10,
+  users: 10,
+  machineIdentities: 10,
+  apiTokens: 10,
+  sessions: 10,
+  revokedTokens: 10,
+};
+const many: Population = {
+  organizations: 1000,
+  roles: 1000,
+  users: 10_000,
+  machineIdentities: 10_000,
+  apiTokens: 100_000,
+  sessions: 10_000,
+  revokedTokens: 10_000,
+};
 
-async function fill(name: string, size: Size) {
-  const [{ id }] = await server.sql("select id from organization where instance");
-  await server.sql(`
-    insert into organization (name) select '${name}-' || n from generate_series(1, ${size.organizations}) n;
-    insert into role (organization_id, name, permissions)
-      select '${id}', '${name}-' || n, '{secret:read,keytab:read}' from generate_series(1, ${size.roles}) n;
-    insert into user_account (organization_id, username, email, display_name, status, srp_group, srp_salt, srp_verifier)
-      select '${id}', '${name}-' || n, '${name}-' || n || '@example.com', 'User ' || n, 'active', 'rfc5054-3072', decode(md5(n::text), 'hex'),
-        decode(repeat(md5(n::text), 26), 'hex')
-      from generate_series(1, ${size.users}) n;
-    insert into data_key (record_id, organization_id, wrapped)
-      select id, organization_id, decode(repeat(md5(username), 4), 'hex') from user_account where username like '${name}-%';
-    insert into machine_identity (organization_id, name)
-      select '${id}', '${name}-' || n from generate_series(1, ${size.machineIdentities}) n;
-    insert into client_secret (organization_id, machine_identity_id, prefix, hash)
-      select organization_id, id, 'hfcs_', sha256(name::bytea) from machine_identity where name like '${name}-%';
-    create temp table member as
-      select id, row_number() over () as n from user_account where username like '${name}-%';
-    insert into role_binding (organization_id, identity_id, role, project_id)
-      select '${id}', id, '${name}-' || (member.n * 7 + b) % ${size.roles} + 1, case when b % 2 = 0 then gen_random_uuid() end
-      from member, generate_series(1, case when member.n % 100 = 0 then 50 else 3 end) b;
-    insert into api_token (organization_id, owner_id, name, prefix, hash, expires_at, revoked_at)
-      select '${id}', id, 'token', 'hf_', sha256(('${name}' || t)::bytea), now() + (t % 200 - 2) * interval '1 day', case when t % 50 = 0 then now() - t % 80 * interval '1 day' end
-      from generate_series(1, ${size.apiTokens}) t join member on member.n = t % ${size.users} + 1;
-    insert into session (organization_id, identity_id, hash, credential_version, expires_at, last_used_at)
-      select '${id}', id, sha256(('${name}' || s)::bytea), 1, now() + (s % 180 - 168) * interval '1 hour', now()
-      from generate_series(1, ${size.sessions}) s join member on member.n = s % ${size.users} + 1;
-    insert into revoked_token (id, organization_id, expires_at)
-      select gen_random_uuid(), '${id}', now() + (t % 72 - 24) * interval '1 hour' from generate_series(1, ${size.revokedTokens}) t;
-  `);
-  await server.sql("vacuum (analyze)");
+/** What a statement may touch, among few as among many: reading all of the many is hundreds. */
+const mostPages = 40;
+/** What it may touch beyond that for each role of an identity. */
+const pagesPerRole = 4;
+const heldRoles = 50;
+
+/** Who makes the calls. */
+interface Callers {
+  readonly username: string;
+  readonly begunLogin: object;
+  readonly begunWrongly: object;
+  readonly byAccessToken: Client;
+  readonly byApiToken: Client;
+  readonly bySession: Client;
+  readonly holderOfManyRoles: Client;
+  /** The administrator of an organization with one user. */
+  readonly ofSmallOrganization: Client;
 }
 
-async function measure(name: string) {
-  const out = new Map<string, { pages: number; steps: string[]; text: string }[]>();
-  const { body: role } = await server.admin.rest("POST", "/api/v1/roles", { name: `${name}-forget`, permissions: ["secret:read"] });
-  let turn = 0;
-  const forget = async () => { const r = await server.admin.rest("PUT", `/api/v1/roles/${role.id}`, { permissions: turn++ % 2 ? ["secret:read"] : ["keytab:read"] }); if (r.status !== 200) throw new Error(JSON.stringify(r.body)); };
-  const take = async (what: string, work: () => Promise<unknown>) => {
-    await forget();
-    const st = (await statementsDuring(server, work)).filter(({ text }) => !/audit_|pg_notify|pg_stat/.test(text));
-    const plans = await plansOf(server.databaseUrl, st);
-    out.set(what, plans.map((p) => ({ pages: pagesTouched(p.root), steps: stepsOf(p.root).filter((s) => s["Relation Name"]).map((s) => `${s["Node Type"]}:${s["Relation Name"]}`), text: p.statement.text.replace(/\s+/g, " ").slice(0, 70) })));
-  };
-  const user = await server.user(`probe-${name}`, ["viewer"]);
-  await server.sql(`insert into role_binding (organization_id, identity_id, role, project_id) select organization_id, id, '${name}-' || n % 10 + 1, null from user_account, generate_series(1, 50) n where username = 'probe-${name}'`);
-  await server.sql("vacuum (analyze)");
-  let login!: Awaited<ReturnType<typeof beginLogin>>;
-  await take("init", async () => { login = await beginLogin(server.anonymous, `probe-${name}`, usualPassword); });
-  await take("verify", () => server.anonymous.rest("POST", "/api/v1/auth/srp/verify", login.request));
-  await take("init nobody", () => beginLogin(server.anonymous, "nobody", "x"));
-  await take("client", () => server.login(server.clientId, server.clientSecret));
-  await take("jwt", () => user.rest("GET", "/api/v1/whoami"));
-  const t = await user.rest("POST", "/api/v1/api-tokens", { name: "t" });
-  await take("token", () => new Client(server.url, t.body.token).rest("GET", "/api/v1/whoami"));
-  const s = await user.rest("POST", "/api/v1/auth/session");
-  const cookie = s.headers.get("set-cookie") ?? "";
-  await server.sql("update session set last_used_at = now() - interval '2 minutes' where identity_id = $1", [user.id]);
-  await take("session", () => server.anonymous.rest("GET", "/api/v1/whoami", undefined, { cookie: cookie.split(";")[0] as string }));
-  const other = await server.otherOrganization();
-  for (let n = 0; n < 3; n += 1) await other.admin.rest("POST", "/api/v1/users", { username: `tenant-${name}-${n}` });
-  await take("users of few", () => other.admin.rest("GET", "/api/v1/users"));
-  await take("users of few, search", () => other.admin.rest("GET", "/api/v1/users?search=ten&status=pending"));
-  await take("users", () => server.admin.rest("GET", "/api/v1/users"));
-  await take("users status", () => server.admin.rest("GET", "/api/v1/users?status=active"));
-  await take("users search", () => server.admin.rest("GET", "/api/v1/users?search=77"));
-  await take("users page", () => server.admin.rest("GET", "/api/v1/users?page=20"));
-  await take("tokens", () => user.rest("GET", "/api/v1/api-tokens?status=active"));
-  await take("purge", () => purgeJob(server.server.core.db).run({}));
-  return out;
+interface Call {
+  readonly name: string;
+  readonly send: (callers: Callers) => Promise<Answer>;
+  readonly status?: number;
+  readonly mostPages?: number;
 }
 
-describe("x", () => {
-  it("measures", async function () {
-    this.timeout(100000);
-    for (const [name, size] of [["few", few], ["many", many]] as const) {
-      const a = performance.now();
-      await fill(name, size);
-      console.log(name, "filled", performance.now() - a);
-      const found = await measure(name);
-      console.log(name, "measured", performance.now() - a);
-      for (const [what, plans] of found) for (const p of plans) console.log(what.padEnd(20), String(p.pages).padStart(6), p.text, "\n        ", p.steps.join(" "));
-    }
+const whoAmI = (caller: Client) => caller.rest("GET", "/api/v1/whoami");
+const srp = (step: "init" | "verify", body: object) => server.anonymous.rest("POST", `/api/v1/auth/srp/${step}`, body);
+const byClientCredentials = () =>
+  server.anonymous.rest("POST", "/api/v1/auth/universal-auth/login", {
+    client_id: server.clientId,
+    client_secret: server.clientSecret,
   });
+
+const calls: readonly Call[] = [
+  { name: "beginning a login with a password", send: ({ username }) => srp("init", { username }) },
+  { name: "beginning one under a name that nobody has", send: () => srp("init", { username: "nobody" }) },
+  { name: "ending a login with a password", send: ({ begunLogin }) => srp("verify", begunLogin) },
+  { name: "ending one with a wrong password", send: ({ begunWrongly }) => srp("verify", begunWrongly), status: 401 },
+  { name: "a login with client credentials", send: byClientCredentials },
+  { name: "a call with an access token", send: ({ byAccessToken }) => whoAmI(byAccessToken) },
+  { name: "a call with an API token", send: ({ byApiToken }) => whoAmI(byApiToken) },
+  { name: "a call with a session", send: ({ bySession }) => whoAmI(bySession) },
+  {
+    name: `a call of an identity that holds ${heldRoles} roles`,
+    send: ({ holderOfManyRoles }) => whoAmI(holderOfManyRoles),
+    mostPages: mostPages + heldRoles * pagesPerRole,
+  },
+  {
+    name: "a list of one's API tokens",
+    send: ({ byAccessToken }) => byAccessToken.rest("GET", "/api/v1/api-tokens?status=active"),
+  },
+  {
+    name: "a search among the users of a small organization",
+    send: ({ ofSmallOrganization }) => ofSmallOrganization.rest("GET", "/api/v1/users?search=small&status=pending"),
+  },
+];
+
+/** Somebody new for each population. */
+async function newCallers(population: string): Promise<Callers> {
+  const username = `caller-${population}`;
+  const byAccessToken = await server.user(username, { roles: ["viewer"] });
+  const { body: apiToken } = await byAccessToken.rest("POST", "/api/v1/api-tokens", { name: "ci" });
+  const { headers } = await byAccessToken.rest("POST", "/api/v1/auth/session");
+  const cookie = headers.getSetCookie()[0]?.split(";")[0] ?? "";
+  // So long ago that the next use is noted.
+  const age = "update session set last_used_at = now() - interval '2 minutes' where identity_id = $1";
+  await server.sql(age, [byAccessToken.id]);
+  const holderOfManyRoles = await server.user(`holder-${population}`);
+  await server.sql(
+    `insert into role_binding (organization_id, identity_id, role)
+     select organization_id, id, $2 || n % 10 + 1 from user_account, generate_series(1, $3::int) n where id = $1`,
+    [holderOfManyRoles.id, `${population}-`, heldRoles],
+  );
+  const { admin: ofSmallOrganization } = await server.otherOrganization();
+  await ofSmallOrganization.rest("POST", "/api/v1/users", { username: `small-${population}` });
+  return {
+    username,
+    begunLogin: (await beginLogin(server.anonymous, username, usualPassword)).request,
+    begunWrongly: (await beginLogin(server.anonymous, username, "wrong")).request,
+    byAccessToken,
+    byApiToken: new Client(server.url, apiToken.token),
+    bySession: new Client(server.url, undefined, byAccessToken.id, { cookie }),
+    holderOfManyRoles,
+    ofSmallOrganization,
+  };
+}
+
+/** A change of a role concerns everybody who may hold it: the server reads all identities anew. */
+async function forgetEverybody(): Promise<void> {
+  const { body: role } = await server.admin.rest("POST", "/api/v1/roles", { name: "changing", permissions: [] });
+  const { status } = await server.admin.rest("PUT", `/api/v1/roles/${role.id}`, { permissions: ["secret:read"] });
+  expect(status).to.equal(200);
+  await server.admin.rest("DELETE", `/api/v1/roles/${role.id}`);
+}
+
+/** How PostgreSQL runs what the server sends for a call. */
+async function plansDuring(work: () => Promise<unknown>): Promise<Plan[]> {
+  const statements = await statementsDuring(server, work);
+  // An event can be inserted once only, and who else there is does not concern it.
+  const repeatable = statements.filter(({ text }) => !text.includes("into audit_event"));
+  const plans = await plansOf(server.databaseUrl, repeatable);
+  expect(plans).not.to.have.length(0);
+  return plans;
+}
+
+const plansOfCall = async ({ send, status = 200 }: Call, callers: Callers) => {
+  await forgetEverybody();
+  return plansDuring(async () => expect((await send(callers)).status).to.equal(status));
+};
+
+const textsOf = (plans: readonly Plan[]) => plans.map(({ statement }) => statement.text);
+
+function expectFewPages(plans: readonly Plan[], most = mostPages): void {
+  for (const { statement, root } of plans) expect(pagesTouched(root), statement.text).to.be.at.most(most);
+}
+
+/** Every row that is read was found by an index. */
+function expectIndexes(plans: readonly Plan[]): void {
+  const ways = ["Index Scan", "Index Only Scan", "Bitmap Heap Scan", "ModifyTable"];
+  for (const { statement, root } of plans) {
+    const tables = stepsOf(root).filter((step) => step["Relation Name"] !== undefined);
+    for (const step of tables) expect(ways, statement.text).to.include(step["Node Type"]);
+  }
+}
+
+describe("Among 10,000 users with 1,000 roles and 100,000 API tokens", () => {
+  const amongFew = new Map<string, Plan[]>();
+  let callers: Callers;
+
+  before(async function () {
+    this.timeout(60_000);
+    await populate(server, "few", few);
+    callers = await newCallers("few");
+    for (const call of calls) amongFew.set(call.name, await plansOfCall(call, callers));
+    await populate(server, "many", many);
+    callers = await newCallers("many");
+    await server.sql("vacuum (analyze)");
+  });
+
+  for (const call of calls) {
+    it(`${call.name} costs what it costs among ten`, async () => {
+      const before = amongFew.get(call.name) ?? [];
+
+      const plans = await plansOfCall(call, callers);
+
+      expect(textsOf(plans)).to.deep.equal(textsOf(before));
+      expectIndexes(plans);
+      for (const each of [before, plans]) expectFewPages(each, call.mostPages);
+    });
+  }
+
+  it("credentials that ended long ago are found without reading the others", async () => {
+    const plans = await plansDuring(() => purgeJob(server.server.core.db).run({}));
+
+    expectIndexes(plans);
+    expectFewPages(plans);
+  });
+
+  for (const path of [
+    "/api/v1/users",
+    "/api/v1/users?page=2",
+    "/api/v1/users?status=active",
+    "/api/v1/users?status=disabled&page=3",
+  ]) {
+    it(`GET ${path} finds its page and counts by an index`, async () => {
+      expectIndexes(await plansDuring(async () => expect((await server.admin.rest("GET", path)).status).to.equal(200)));
+    });
+  }
 });

@@ -21,8 +21,7 @@ async function newBrowser(by?: Client, url = server.url): Promise<Browser> {
   const setCookies = headers.getSetCookie();
   const cookie = setCookies.map((each) => each.split(";")[0]).join("; ");
   const nobody = new Client(url, undefined);
-  const rest: Client["rest"] = (method, target, sent, more = {}) =>
-    nobody.rest(method, target, sent, { cookie, ...more });
+  const rest: Client["rest"] = (method, target, sent, more) => nobody.rest(method, target, sent, { cookie, ...more });
   const { credential } = (await rest("GET", "/api/v1/whoami")).body;
   return { cookie, csrfToken: body.csrf_token, setCookies, id: credential.id, rest };
 }

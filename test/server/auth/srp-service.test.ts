@@ -350,7 +350,7 @@ describe("A change of password", () => {
     const judy = await server.user("judy");
     const { body: token } = await judy.rest("POST", "/api/v1/api-tokens", { name: "t" });
     const late = await judy.rest("POST", "/api/v1/auth/session");
-    await server.sql("update session set created_at = now() - interval '6 minutes'");
+    await server.sql("update session set expires_at = expires_at - interval '6 minutes'"); // so old is its login then
     const session = new Client(server.url, undefined, "", {
       cookie: late.headers.getSetCookie()[0]?.split(";")[0] ?? "",
       "x-csrf-token": late.body.csrf_token,

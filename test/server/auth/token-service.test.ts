@@ -57,7 +57,8 @@ describe("A token", () => {
     const { body } = await universal(credentials());
 
     const claims = claimsOf(body.access_token);
-    expect(claims).to.have.all.keys("iss aud sub sub_type org_id roles amr auth_time jti iat nbf exp".split(" "));
+    const names = "iss aud sub sub_type org_id roles amr credential_version auth_time jti iat nbf exp";
+    expect(claims).to.have.all.keys(names.split(" "));
     const [identity] = await server.sql("select organization_id from machine_identity where id = $1", [
       server.admin.id,
     ]);

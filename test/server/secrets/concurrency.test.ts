@@ -56,7 +56,7 @@ describe("At the same time", () => {
 
     expect(counted(answers)).to.deep.equal({ 201: 1, 409: 199 });
     const [rows] = await server.sql(
-      `select count(*)::int as secrets, (select count(*)::int from data_key) as keys,
+      `select count(*)::int as secrets, (select count(*)::int from data_key where record_id not in (select id from user_account)) as keys,
          (select count(*)::int from secret_version) as versions from secret`,
     );
     expect(rows).to.deep.equal({ secrets: 1, keys: 1, versions: 1 });
@@ -166,7 +166,8 @@ describe("A project that is removed while a secret is created in it", () => {
     }
     const orphans = await server.sql(
       `select 1 from secret s where not exists (select 1 from project p where p.id = s.project_id)
-       union all select 1 from data_key k where not exists (select 1 from secret s where s.id = k.record_id)`,
+       union all select 1 from data_key k where not exists (
+         select 1 from secret s where s.id = k.record_id union all select 1 from user_account u where u.id = k.record_id)`,
     );
     expect(orphans).to.deep.equal([]);
   });

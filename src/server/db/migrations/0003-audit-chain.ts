@@ -22,10 +22,30 @@ const addPartition = `create function audit.add_partition(month date) returns vo
   exception when check_violation then null;
   end $f$`;
 
+/** What replicas of the release before write while they are being replaced; an installation that is new has none. */
+const keepUnchained = [
+  `create function audit.keep_unchained() returns trigger language plpgsql as $f$
+    begin
+      insert into audit.unchained_event
+        select new.id, new.organization_id, new.occurred_at, new.action, new.outcome, new.actor_type, new.actor_id,
+          new.actor_name, new.resource_type, new.resource_id, new.resource_name, new.project_id, new.reason,
+          new.request_id, new.source_ip, new.user_agent, new.details;
+      return null;
+    end $f$`,
+  `do $do$ begin
+    if exists (select from audit.unchained_event) then
+      create trigger keep_unchained before insert on audit_event
+        for each row when (new.chain is null) execute function audit.keep_unchained();
+    else
+      drop table audit.unchained_event;
+      drop function audit.keep_unchained;
+    end if;
+  end $do$`,
+];
+
 /**
  * Events become rows of chains, in partitions by month, that are only ever added. Those of before are kept aside: the
- * server chains them at its next start, since the key is not in the database. So are those that replicas of the release
- * before write while they are being replaced.
+ * server chains them at its next start, since the key is not in the database.
  */
 export class Migration0003 extends Migration {
   override up(): void {
@@ -61,16 +81,6 @@ export class Migration0003 extends Migration {
       begin
         raise exception 'the audit log is only ever added to' using errcode = 'insufficient_privilege';
       end $f$`);
-    this.addSql(`create function audit.keep_unchained() returns trigger language plpgsql as $f$
-      begin
-        insert into audit.unchained_event
-          select new.id, new.organization_id, new.occurred_at, new.action, new.outcome, new.actor_type, new.actor_id,
-            new.actor_name, new.resource_type, new.resource_id, new.resource_name, new.project_id, new.reason,
-            new.request_id, new.source_ip, new.user_agent, new.details;
-        return null;
-      end $f$`);
-    this.addSql(`create trigger keep_unchained before insert on audit_event
-      for each row when (new.chain is null) execute function audit.keep_unchained()`);
     this.addSql(`create table audit.event_default partition of audit_event default`);
     for (const table of ["audit_event", "audit.event_default"]) {
       this.addSql(appendOnly(table));
@@ -85,5 +95,6 @@ export class Migration0003 extends Migration {
       date_trunc('month', greatest((select coalesce(min(occurred_at), now()) from audit.unchained_event),
         now() - interval '5 years') at time zone 'UTC'),
       date_trunc('month', now() at time zone 'UTC') + interval '3 months', '1 month') as month`);
+    for (const statement of keepUnchained) this.addSql(statement);
   }
 }

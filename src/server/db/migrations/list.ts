@@ -2,10 +2,12 @@ import type { MigrationObject } from "@mikro-orm/core";
 import { Migration0001 } from "./0001-initial.ts";
 import { Migration0002 } from "./0002-identities.ts";
 import { Migration0003 } from "./0003-audit-chain.ts";
+import { Migration0004 } from "./0004-identity-indexes.ts";
 
 /** Every migration, oldest first; a migration that has been released is never edited. */
 export const migrations: MigrationObject[] = [
   { name: "0001-initial", class: Migration0001 },
   { name: "0002-identities", class: Migration0002 },
   { name: "0003-audit-chain", class: Migration0003 },
+  { name: "0004-identity-indexes", class: Migration0004 },
 ];

@@ -350,7 +350,7 @@ export const ApiTokenService: GenService<{
     output: typeof ApiTokenSchema;
   },
   /**
-   * RevokeApiToken ends a token, on every replica at once; the record stays for 90 days and says why.
+   * RevokeApiToken ends a token, and those made with it, on every replica at once; the records stay for 90 days and say why.
    *
    * @generated from rpc holdfast.auth.v1.ApiTokenService.RevokeApiToken
    */

@@ -346,7 +346,8 @@ export const SessionService: GenService<{
     output: typeof WhoAmIResponseSchema;
   },
   /**
-   * CreateSession exchanges a bearer token for a session in cookies: idle for 30 minutes or after 12 hours it ends.
+   * CreateSession exchanges a bearer token for a session in cookies, which ends when it was idle for 30 minutes, and 12 hours
+   * after the login.
    *
    * @generated from rpc holdfast.auth.v1.SessionService.CreateSession
    */

@@ -1,7 +1,13 @@
 import { createHmac, type KeyObject, randomBytes } from "node:crypto";
 
-/** A new client secret: 256 random bits behind a prefix that secret scanners can find. */
-export const newClientSecret = () => `hfcs_${randomBytes(32).toString("base64url")}`;
+/** 256 random bits behind a prefix that secret scanners can find. No dot is in it, as there are in a JWT. */
+const generate = (prefix: string) => `${prefix}_${randomBytes(32).toString("base64url")}`;
+
+export const newApiToken = () => generate("hf");
+export const newClientSecret = () => generate("hfcs");
+export const newEnrollmentToken = () => generate("hfe");
+/** The value of a session's cookie. */
+export const newSessionSecret = () => generate("hfs");
 
 /** What a credential is told apart by in lists: its kind and four characters. */
 export const prefixOf = (credential: string) => /^[a-z]+_.{4}/.exec(credential)?.[0] ?? credential.slice(0, 4);

@@ -1,0 +1,81 @@
+import type { DescField } from "@bufbuild/protobuf";
+import { expect } from "chai";
+import type { RestMethod } from "../../../src/server/wire/http-rule.ts";
+import { everyDoor } from "../../contract/caller.ts";
+import { callerOf, nameOf, type Sample, samples } from "../../contract/samples.ts";
+import { allMethods } from "../../contract/services.ts";
+import { useServer } from "../../harness/server.ts";
+import { errorLines } from "../wire/raw-http.ts";
+
+const server = useServer();
+const methods = (await allMethods()).filter(
+  ({ parent, input }) => parent.typeName.startsWith("holdfast.auth.") && input.fields.length > 0,
+);
+
+const texts = [
+  "",
+  " ",
+  "a\0b",
+  "\u202etxt.exe",
+  "\ufeff\u200b",
+  "\u{1f600}".repeat(255),
+  "\u{1f600}".repeat(256),
+  "x".repeat(70_000),
+  "'; drop table user_account; --",
+  "%_\\",
+  "../..",
+  "__proto__",
+  "constructor",
+  "me",
+];
+const loneSurrogates = ["\ud800", "a\udfff"];
+const integers = [0, -1, 2_147_483_647, -2_147_483_648, "7", "", "1e3", 1.5];
+const times = ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2026-02-30T00:00:00Z", "now", 0];
+const objects = [{}, { role: "x" }, { project_id: "x" }, { project_id: null, role: null }, null, "x", 5];
+const bytes = ["", "*", "AA==", "A".repeat(88), "A".repeat(520), "A".repeat(90_000)];
+
+/** JSON that a field of this kind should never be given, and some that it may. */
+function hostileFor(field: DescField): unknown[] {
+  const items = itemsFor(field);
+  if (field.fieldKind !== "list") return [...items, [], {}, null, true];
+  return [items, items.slice(0, 1), Array(2000).fill(items[3]), [[]], {}, "x", null];
+}
+
+function itemsFor(field: DescField): unknown[] {
+  if (field.message?.typeName === "google.protobuf.Timestamp") return times;
+  if (field.message !== undefined) return objects;
+  const kind = field.scalar === undefined ? "" : String(field.proto.type);
+  if (kind === "5") return integers;
+  return kind === "12" ? bytes : [...texts, ...loneSurrogates];
+}
+
+async function sampleOf(method: RestMethod): Promise<Sample> {
+  return (await samples[nameOf(method)]?.(server)) ?? {};
+}
+
+describe("Hostile input to the methods of identities", () => {
+  for (const method of methods) {
+    it(`is refused by ${method.name} or taken as it is, over REST and gRPC: never an unexpected error`, async function () {
+      this.timeout(60_000);
+      const caller = await callerOf(server, method);
+      const sample = await sampleOf(method);
+      const unexpected: string[] = [];
+      for (const field of method.input.fields) {
+        for (const value of hostileFor(field)) {
+          for (const door of ["REST", "gRPC"] as const) {
+            const ending = await everyDoor[door](caller, method, { ...sample, [field.name]: value }).catch(
+              () => undefined,
+            );
+            if (ending?.ok === false && ["INTERNAL_ERROR", "SERVICE_UNAVAILABLE", ""].includes(ending.code)) {
+              unexpected.push(`${door} ${field.name} ${JSON.stringify(value).slice(0, 60)}: ${ending.code}`);
+            }
+          }
+        }
+      }
+
+      expect(unexpected).to.deep.equal([]);
+    });
+  }
+
+  after(() => expect(errorLines(server.log)).to.deep.equal([]));
+});

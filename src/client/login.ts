@@ -1,7 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { SrpService } from "../../gen/ts/holdfast/auth/v1/srp_service_pb.ts";
 import { TokenService } from "../../gen/ts/holdfast/auth/v1/token_service_pb.ts";
-import { clientKeys, rfc5054Group3072 as group, isSameProof, proveLogin, verifierFor } from "../standards/srp.ts";
+import {
+  clientKeys,
+  rfc5054Group3072 as group,
+  isSameProof,
+  proveLogin,
+  saltLength,
+  verifierFor,
+} from "../standards/srp.ts";
 import type { Api } from "./api.ts";
 
 /** A bearer token. */
@@ -42,7 +49,7 @@ export async function changePassword(api: Api, user: string, password: string): 
 }
 
 async function verifierOf(username: string, password: string) {
-  const salt = randomBytes(32);
+  const salt = randomBytes(saltLength);
   return { salt, verifier: await verifierFor(group, salt, username, password) };
 }
 

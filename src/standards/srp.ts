@@ -25,6 +25,9 @@ export { bigintPower, type Group, type Power, rfc5054Group3072 } from "./srp-for
 /** A value that no honest side sends, after which the login must end (RFC 5054, sections 2.5.3 and 2.5.4). */
 export class IllegalParameter extends Error {}
 
+/** Bytes in the salts that our clients make; the server makes up salts of the same length for who does not exist. */
+export const saltLength = 32;
+
 /** The keys of one side, for one login only. */
 export interface KeyPair {
   /** a or b, 256 random bits. */

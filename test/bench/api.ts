@@ -50,7 +50,7 @@ export class Api {
     return inParallel(count, async (n) => {
       const username = `user-${n}`;
       const { enrollment_token } = await this.post("/users", { username });
-      const [salt, encoded] = [randomBytes(16), verifier].map((bytes) => Buffer.from(bytes).toString("base64"));
+      const [salt, encoded] = [randomBytes(32), verifier].map((bytes) => Buffer.from(bytes).toString("base64"));
       await this.post("/auth/srp/enroll", { username, enrollment_token, salt, verifier: encoded });
       return username;
     });

@@ -20,7 +20,7 @@ const fixed = JSON.stringify({ id: "0".repeat(36), filling: "x".repeat(650) });
 
 /** As a login with a password begins. */
 const begun = JSON.stringify({
-  salt: Buffer.alloc(16, 1).toString("base64"),
+  salt: Buffer.alloc(32, 1).toString("base64"),
   server_public_key: Buffer.alloc(group.length, 1).toString("base64"),
 });
 const exponent = 2n ** 256n - 1n;

@@ -4,6 +4,7 @@ import {
   rfc5054Group3072 as group,
   isSameProof,
   proveLogin,
+  saltLength,
   verifierFor,
 } from "../../src/standards/srp.ts";
 import { type Answer, Client } from "./client.ts";
@@ -12,7 +13,7 @@ const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64");
 
 /** What a client makes of a password to enroll with or to change to. */
 export async function passwordFields(username: string, password: string) {
-  const salt = randomBytes(16);
+  const salt = randomBytes(saltLength);
   const verifier = await verifierFor(group, salt, username.toLowerCase(), password);
   return { salt: base64(salt), verifier: base64(verifier) };
 }

@@ -1,5 +1,5 @@
 import { type KeyObject, randomBytes } from "node:crypto";
-import { rfc5054Group3072 as group, verifierFor } from "../../standards/srp.ts";
+import { rfc5054Group3072 as group, saltLength, verifierFor } from "../../standards/srp.ts";
 import { type AuditEvent, systemEvent } from "../audit/audit-writer.ts";
 import type { Config } from "../config.ts";
 import type { Core } from "../context.ts";
@@ -46,7 +46,7 @@ export async function bootstrap(
     const password = config.BOOTSTRAP_ADMIN_PASSWORD ?? randomBytes(18).toString("base64url");
     const username = config.BOOTSTRAP_ADMIN_USERNAME;
     const userId = await createUser(em, organizationId, username);
-    const salt = randomBytes(16);
+    const salt = randomBytes(saltLength);
     const verifier = await verifierFor(group, salt, username, password);
     const queries = { em, query: <Row>(text: string, values: readonly unknown[]) => run<Row>(em, text, values) };
     await accounts.setVerifier(queries, { id: userId, organizationId }, { salt, verifier });

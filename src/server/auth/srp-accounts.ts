@@ -1,10 +1,7 @@
 import { createHmac, hkdfSync, type KeyObject, randomUUID } from "node:crypto";
-import { rfc5054Group3072 } from "../../standards/srp.ts";
+import { rfc5054Group3072, saltLength } from "../../standards/srp.ts";
 import { type EntityManager, type Queries, run } from "../db/database.ts";
 import type { Seal } from "../seal/seal.ts";
-
-/** Clients of ours make salts of this length, and so must those of users that do not exist have it. */
-const saltLength = 16;
 
 /** What a login with a password needs of a user. */
 export interface SrpAccount {

@@ -75,6 +75,20 @@ describe("A client secret", () => {
     expect(await only(path)).to.include({ status: "revoked", revoked_reason: "revoked by administrator" });
   });
 
+  it("that has ended is 401 from an address that its identity may not use, too: nobody learns that it was one", async () => {
+    const { body: identity } = await server.admin.rest("POST", "/api/v1/machine-identities", {
+      name: "elsewhere",
+      allowed_ips: ["10.0.0.0/8"],
+    });
+    const path = `/api/v1/machine-identities/${identity.id}/client-secrets`;
+    const { body: ended } = await server.admin.rest("POST", path, {});
+    const { body: good } = await server.admin.rest("POST", path, {});
+    await server.admin.rest("DELETE", `${path}/${ended.id}`);
+
+    expect((await login(identity.client_id, ended.client_secret)).status).to.equal(401);
+    expect((await login(identity.client_id, good.client_secret)).status).to.equal(403);
+  });
+
   it("that has expired no longer works, and says so", async () => {
     const { clientId, path } = await newIdentity();
     const { body: secret } = await server.admin.rest("POST", path, { ttl_hours: 2 });

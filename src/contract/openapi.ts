@@ -1,5 +1,6 @@
 import type { DescService, FileRegistry } from "@bufbuild/protobuf";
 import { bindingsOf, isRestMethod } from "../server/wire/http-rule.ts";
+import { sessionCookie } from "../server/wire/session-cookie.ts";
 import { commentOf } from "./comments.ts";
 import { headers, requestHeaders } from "./headers.ts";
 import { operationOf } from "./operations.ts";
@@ -13,6 +14,17 @@ export interface Package {
   readonly description: string;
   readonly license: string;
 }
+
+const securitySchemes = {
+  bearerAuth: { type: "http", scheme: "bearer", description: "An access token (JWT) or an API token." },
+  session: {
+    type: "apiKey",
+    in: "cookie",
+    name: sessionCookie,
+    description:
+      "A browser's session. A request that may change something also carries the session's token in X-CSRF-Token.",
+  },
+};
 
 /** Renders the OpenAPI 3.1 document of every method that has an HTTP rule; the registry must hold the comments. */
 export function openApiDocument(registry: FileRegistry, { version, description, license }: Package): Schema {
@@ -33,13 +45,13 @@ export function openApiDocument(registry: FileRegistry, { version, description, 
     openapi: "3.1.0",
     info: { title: "Holdfast", version, description, license: { name: license, identifier: license } },
     servers: [{ url: "/" }],
-    security: [{ bearerAuth: [] }],
+    security: [{ bearerAuth: [] }, { session: [] }],
     tags: services
       .filter((service) => bindings.some(({ method }) => method.parent === service))
       .map((service) => ({ name: service.name, description: commentOf(service) })),
     paths,
     components: {
-      securitySchemes: { bearerAuth: { type: "http", scheme: "bearer", bearerFormat: "JWT" } },
+      securitySchemes,
       parameters: requestHeaders,
       headers,
       responses: refusals.components,

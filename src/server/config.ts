@@ -89,7 +89,7 @@ const Settings = z.object({
     .toLowerCase()
     .regex(/^[a-z0-9._@+-]{1,255}$/, "must be 1 to 255 letters, digits or one of . _ @ + -")
     .default("admin"),
-  BOOTSTRAP_ADMIN_PASSWORD: z.string().min(12, "must have at least 12 characters").max(1024).optional(),
+  BOOTSTRAP_ADMIN_PASSWORD: z.string().min(8, "must have at least 8 characters").max(1024).optional(),
   BOOTSTRAP_API_TOKEN: z
     .string()
     .regex(/^[\x21-\x2d\x2f-\x7e]{16,1024}$/, "must be at least 16 visible ASCII characters and no dot")

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "../harness/client.ts";
-import { Load, randomFrom } from "./load.ts";
+import { randomFrom } from "../harness/random.ts";
+import { Load } from "./load.ts";
 import { until } from "./own-engines.ts";
 import { ServerProcess } from "./server-process.ts";
 

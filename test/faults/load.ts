@@ -4,17 +4,6 @@ import { expect } from "chai";
 import pg from "pg";
 import type { Client } from "../harness/client.ts";
 
-/** Numbers in [0, 1) that a seed repeats (mulberry32). */
-export function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 interface Kept {
   readonly id: string;
   /** The value of each version that was acknowledged. */

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import pg from "pg";
 import { inTransaction } from "../../src/server/db/database.ts";
-import { Load, randomFrom } from "./load.ts";
+import { randomFrom } from "../harness/random.ts";
+import { Load } from "./load.ts";
 import { pausePostgres, ServerOnOwnEngines, until } from "./own-engines.ts";
 
 const rounds = 24;

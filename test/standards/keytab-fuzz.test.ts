@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type Keytab, KeytabError, keyOf, parseKeytab } from "../../src/standards/keytab.ts";
-import { randomFrom } from "../faults/load.ts";
+import { randomFrom } from "../harness/random.ts";
 import { keytabWriter } from "./keytab-files.ts";
 import { keytabMutations } from "./keytab-mutations.ts";
 

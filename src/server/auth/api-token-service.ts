@@ -110,7 +110,11 @@ export class ApiTokenService implements ServiceImpl<typeof pb.ApiTokenService> {
       `revoked by ${call.caller.name}`,
     ]);
     if (revoked.length === 0) throw notFound("API token");
-    for (const { hash } of revoked) await this.#authenticator.end(call, "api_token", hash);
+    await this.#authenticator.end(
+      call,
+      "api_token",
+      revoked.map(({ hash }) => hash),
+    );
     return {};
   }
 }

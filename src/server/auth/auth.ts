@@ -63,13 +63,18 @@ export interface Auth {
 
 /** Opens the keys of the installation. Throws a ConfigError when the master key is not the one they were made with. */
 export async function openAuth({ config, db, seal, redis, logger }: Core): Promise<Auth> {
-  const accessTokens = await AccessTokens.open(seal, config.PUBLIC_URL ?? "holdfast");
-  const pepper = asKey(await seal.serviceKey("client-secret-pepper"));
-  const csrfKey = asKey(await seal.serviceKey("csrf"));
+  const key = async (name: string) => asKey(await seal.serviceKey(name));
+  const [accessTokens, pepper, csrfKey, nobodyKey, handshakeKey] = await Promise.all([
+    AccessTokens.open(seal, config.PUBLIC_URL ?? "holdfast"),
+    key("client-secret-pepper"),
+    key("csrf"),
+    key("srp-nobody"),
+    key("srp-handshake"),
+  ]);
   const authenticator = new Authenticator({ db, logger, tokens: accessTokens, pepper, csrfKey });
   const failedLogins = new FailedLogins(redis);
-  const accounts = new SrpAccounts(seal, asKey(await seal.serviceKey("srp-nobody")));
-  const handshakes = new SrpHandshakes(redis, asKey(await seal.serviceKey("srp-handshake")));
+  const accounts = new SrpAccounts(seal, nobodyKey);
+  const handshakes = new SrpHandshakes(redis, handshakeKey);
   const ways = { config, accessTokens, authenticator, failedLogins, pepper };
   await authenticator.start();
   return {

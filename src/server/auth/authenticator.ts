@@ -28,6 +28,11 @@ interface KnownApiToken extends KeptApiToken {
   restricted?: { readonly of: Holder; readonly identity: Identity };
 }
 
+/** A session, and the token that was made of its id. */
+interface KnownSession extends KeptSession {
+  csrfToken?: string;
+}
+
 interface Options {
   readonly db: Database;
   readonly logger: Logger;
@@ -49,7 +54,7 @@ export class Authenticator {
   readonly #announcements: Announcements;
   readonly #holders: BriefMemory<Holder>;
   readonly #apiTokens: BriefMemory<KnownApiToken>;
-  readonly #sessions: BriefMemory<KeptSession>;
+  readonly #sessions: BriefMemory<KnownSession>;
   /** Access tokens that were not logged out. */
   readonly #accessTokens: BriefMemory<true>;
 
@@ -63,7 +68,7 @@ export class Authenticator {
       new BriefMemory(read, rememberMs, () => this.#announcements.listening);
     this.#holders = memory((id) => readHolder(db, id));
     this.#apiTokens = memory<KnownApiToken>((hash) => readApiToken(db, hash));
-    this.#sessions = memory((hash) => readSession(db, hash));
+    this.#sessions = memory<KnownSession>((hash) => readSession(db, hash));
     this.#accessTokens = memory((jti) => readStanding(db, jti));
   }
 
@@ -97,9 +102,12 @@ export class Authenticator {
     return this.#announcements.announce(call, ["everything"]);
   }
 
-  /** A credential ends with this call, on every replica. API tokens and sessions are known by the hash that is kept of them. */
-  end(call: Call, type: Credential["type"], key: string | Buffer): Promise<void> {
-    return this.#announcements.announce(call, [`${type}:${typeof key === "string" ? key : key.toString("hex")}`]);
+  /** Credentials end with this call, on every replica. API tokens and sessions are known by the hash that is kept of them. */
+  end(call: Call, type: Credential["type"], keys: readonly (string | Buffer)[]): Promise<void> {
+    return this.#announcements.announce(
+      call,
+      keys.map((key) => `${type}:${typeof key === "string" ? key : key.toString("hex")}` as const),
+    );
   }
 
   async #byAccessToken(token: string): Promise<Identity> {
@@ -130,7 +138,8 @@ export class Authenticator {
     const holder = await this.#holders.get(known.identity_id);
     if (!admitsVersion(holder, known.credential_version, known.id)) throw authInvalid("the session is invalid");
     noteUse(this.#db, "session", known);
-    const csrfToken = csrfTokenOf(this.#csrfKey, known.id);
+    known.csrfToken ??= csrfTokenOf(this.#csrfKey, known.id);
+    const { csrfToken } = known;
     const authenticatedAt = new Date(expiresAt.getTime() - absoluteMs);
     return { ...holder, credential: { type: "session", id: known.id, authenticatedAt, expiresAt, csrfToken } };
   }

@@ -96,7 +96,7 @@ export class SessionService implements ServiceImpl<typeof pb.SessionService> {
         "insert into revoked_token (id, organization_id, expires_at) values ($1, $2, $3) on conflict do nothing",
         [id, call.caller.organizationId, expiresAt],
       );
-      await this.#authenticator.end(call, "access_token", id);
+      await this.#authenticator.end(call, "access_token", [id]);
     }
     return {};
   }
@@ -111,7 +111,7 @@ export class SessionService implements ServiceImpl<typeof pb.SessionService> {
     );
     if (ended === undefined) throw notFound("session");
     call.cookies.push(...endedCookies());
-    await this.#authenticator.end(call, "session", ended.hash);
+    await this.#authenticator.end(call, "session", [ended.hash]);
   }
 }
 

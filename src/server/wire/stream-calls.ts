@@ -1,8 +1,8 @@
 import type { DescMethodServerStreaming, DescService, Message } from "@bufbuild/protobuf";
-import type { HandlerContext, Interceptor, StreamRequest, StreamResponse } from "@connectrpc/connect";
+import type { Interceptor, StreamRequest, StreamResponse } from "@connectrpc/connect";
 import { isRestMethod } from "./http-rule.ts";
 import { policyOf } from "./policy.ts";
-import { type Incoming, LeanContext } from "./unary-calls.ts";
+import { type Incoming, implementationOf, LeanContext } from "./unary-calls.ts";
 
 /** Runs a method that answers a stream, behind the chain; what the chain throws may come with the first message. */
 export type StreamCall = (incoming: Incoming, message: Message) => AsyncIterable<Message>;
@@ -28,15 +28,13 @@ function streamCall(
   implementation: object,
   interceptors: readonly Interceptor[],
 ): StreamCall {
-  const found = (implementation as Record<string, unknown>)[method.localName];
-  if (typeof found !== "function") throw new Error(`${method.parent.typeName}.${method.name} is not implemented`);
-  const run = found.bind(implementation) as (message: Message, context: HandlerContext) => AsyncIterable<Message>;
+  const run = implementationOf(method, implementation);
   return async function* call(incoming, given) {
     incoming.call.policy = policyOf(method);
     const context = new LeanContext(method, incoming);
     const last: Next = async ({ message }) => {
       const { value: asked } = await message[Symbol.asyncIterator]().next();
-      const answer = run(asked, context);
+      const answer = run(asked, context) as AsyncIterable<Message>;
       return { ...common, stream: true, message: answer, header: new Headers(), trailer: new Headers() };
     };
     const common = { service: method.parent, method };

@@ -146,15 +146,23 @@ export function unaryCalls<S extends DescService>(
   return calls;
 }
 
+/** What implements a method. Throws when nothing does: that stops the start. */
+export function implementationOf(
+  method: RestMethod,
+  implementation: object,
+): (message: Message, context: HandlerContext) => unknown {
+  const found = (implementation as Record<string, unknown>)[method.localName];
+  if (typeof found !== "function") throw new Error(`${method.parent.typeName}.${method.name} is not implemented`);
+  return found.bind(implementation) as (message: Message, context: HandlerContext) => unknown;
+}
+
 function unaryCall(
   method: DescMethodUnary,
   implementation: object,
   interceptors: readonly Interceptor[],
   policy: MethodPolicy | undefined,
 ): UnaryCall {
-  const found = (implementation as Record<string, unknown>)[method.localName];
-  if (typeof found !== "function") throw new Error(`${method.parent.typeName}.${method.name} is not implemented`);
-  const run = found.bind(implementation) as (message: Message, context: HandlerContext) => Promise<Answer>;
+  const run = implementationOf(method, implementation);
   const last: Next = async (request) => {
     // Left as the method answered it: the doors that need a message make one.
     const message = (await run(request.message, (request as unknown as LeanRequest)[contextSymbol])) as Message;

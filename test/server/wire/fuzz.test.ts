@@ -2,6 +2,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { expect } from "chai";
 import { CreateSecretRequestSchema } from "../../../gen/ts/holdfast/secrets/v1/secret_service_pb.ts";
+import { randomFrom } from "../../harness/random.ts";
 import { useServer } from "../../harness/server.ts";
 import { errorLines, expectSpecifiedError, request, send } from "./raw-http.ts";
 
@@ -10,16 +11,6 @@ const seed = Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000_000);
 const mostMs = Number(process.env["FUZZ_SECONDS"] ?? 3) * 1000;
 const server = useServer();
 
-/** Numbers from 0 to 1 that the seed decides (mulberry32). */
-function randomFrom(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 const random = randomFrom(seed);
 const below = (limit: number) => Math.floor(random() * limit);
 const one = <T>(items: readonly T[]) => items[below(items.length)] as T;

@@ -105,19 +105,24 @@ function successOf(binding: Binding, policy: MethodPolicy, schemas: Schemas, com
   const names = [...common];
   if (showsVersion(method, policy)) names.push("ETag");
   if (binding.location !== "") names.push("Location");
-  if (method.output.fields.some(({ name }) => name === "pagination")) names.push(...pagingHeaders);
+  if (isPage(method)) names.push(...pagingHeaders);
   if (verb === "POST" && policy.caller.case !== "public") names.push("Idempotency-Replayed");
   const headers = referToHeaders(names);
   if (binding.status === 204) return { description: "Done; there is no body.", headers };
   return { description: firstSentence(commentOf(method.output)), headers, content: contentOf(binding, schemas) };
 }
 
+/** Of either envelope of paged lists (G-0.16). */
+const isPage = ({ output }: RestMethod) =>
+  output.fields.some(({ name }) => name === "pagination") ||
+  ["total", "page", "limit"].every((each) => output.fields.some(({ name }) => name === each));
+
 function contentOf({ method, responseBody }: Binding, schemas: Schemas): Schema {
   const { output } = method;
+  if (output.typeName === "google.api.HttpBody") return { "application/octet-stream": {} };
   // One item a line: JSON Schema has no word for that, so the schema is that of a line.
   if (method.methodKind === "server_streaming")
     return { "application/x-ndjson": { schema: schemas.refer(output, "answer") } };
-  if (output.typeName === "google.api.HttpBody") return { "application/octet-stream": {} };
   const alone = output.fields.find(({ name }) => name === responseBody);
   const schema = alone === undefined ? schemas.refer(output, "answer") : schemas.field(alone, "answer");
   return { "application/json": { schema } };

@@ -110,6 +110,9 @@ export class Schemas {
     if (field.fieldKind === "list" && field.listKind === "scalar") {
       return { type: "array", items: scalarSchema(field, field.scalar) };
     }
+    if (field.fieldKind === "map" && field.mapKind === "scalar") {
+      return { type: "object", additionalProperties: scalarSchema(field, field.scalar) };
+    }
     throw new Error(`${field.parent.typeName}.${field.name} has a kind that REST does not serve`);
   }
 }

@@ -81,6 +81,7 @@ const Settings = z.object({
   RATE_LIMIT_API: limit(100),
   RATE_LIMIT_OCSP: limit(1000),
   RATE_LIMIT_AGENT: limit(600),
+  KEYTAB_EXPIRING_DAYS: z.coerce.number().int().min(1).max(3650).default(30),
   LICENSE_EXPIRES_AT: z.iso.datetime({ offset: true }).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
   DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(200).default(16),

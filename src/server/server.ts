@@ -4,6 +4,7 @@ import { HealthService as healthDescriptor } from "../../gen/ts/holdfast/health/
 import { RateClass } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
 import { type Responder, startResponder } from "../ocsp/responder.ts";
 import { version } from "../version.ts";
+import { agents } from "./agents/context.ts";
 import { audit } from "./audit/context.ts";
 import { openAuditWriter } from "./audit/open.ts";
 import { type Auth, authEntities, openAuth } from "./auth/auth.ts";
@@ -11,15 +12,18 @@ import { type Bootstrapped, bootstrap } from "./auth/bootstrap.ts";
 import { type Config, readTlsFiles } from "./config.ts";
 import type { Context, Core } from "./context.ts";
 import { Database } from "./db/database.ts";
+import { discovery } from "./discovery/context.ts";
 import { Components, overall } from "./health/components.ts";
 import { HealthService } from "./health/health-service.ts";
 import { type Job, Jobs } from "./jobs.ts";
+import { keytabs } from "./keytabs/context.ts";
 import { Locks } from "./lock/lock.ts";
 import type { Logger } from "./logging.ts";
 import { DataKey, OrganizationKey, ServiceKey } from "./seal/key-tables.ts";
 import type { MasterKey } from "./seal/master-key.ts";
 import { asKey, Seal } from "./seal/seal.ts";
 import { secrets } from "./secrets/context.ts";
+import { Wakes } from "./wake/wakes.ts";
 import { Call, requestIdFrom } from "./wire/call.ts";
 import { admitting, authorizing, recording, validating } from "./wire/chain.ts";
 import { clientAddress } from "./wire/client-address.ts";
@@ -29,13 +33,14 @@ import { gate } from "./wire/gate.ts";
 import { purgeJob, replaying } from "./wire/idempotency.ts";
 import { IdempotencyRecord } from "./wire/idempotency-record.ts";
 import { cleartextListener, type Listener, tlsListener } from "./wire/listener.ts";
+import { preparing } from "./wire/preparing.ts";
 import { RateLimits } from "./wire/rate-limits.ts";
 import type { HttpRequest } from "./wire/rest-answer.ts";
 import { isOwnOrigin } from "./wire/session-cookie.ts";
 import { unitOfWork } from "./wire/unit-of-work.ts";
 
 /** What the server is made of. A new context is one line here. */
-const contexts: readonly Context[] = [secrets, audit];
+const contexts: readonly Context[] = [secrets, keytabs, agents, discovery, audit];
 
 /** Every table; the migrations are checked against them. */
 export const entities = [
@@ -104,6 +109,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     jobs: new Jobs(databaseUrl, logger),
     locks: new Locks(redisUrls),
     redis,
+    wakes: new Wakes(redis, redisUrls[0] as string),
   };
   const auth = await openAuth(core);
 
@@ -133,6 +139,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       listener?.shutdown.abort();
       await Promise.all([listener?.api.close(graceMs), responder?.close(), core.jobs.stop(graceMs)]);
       auth.stop();
+      core.wakes.close();
       redis.disconnect();
       await core.locks.close();
       await db.close();
@@ -155,7 +162,7 @@ async function apiListener(core: Core, auth: Auth, components: Components) {
     statistics: Object.assign({}, ...[auth, ...contexts].map(({ statistics }) => statistics)),
   });
   const services: Service[] = [{ descriptor: healthDescriptor, implementation: health }, ...auth.services];
-  for (const context of contexts) services.push(...((await context.services?.(core)) ?? []));
+  for (const context of contexts) services.push(...((await context.services?.(core, auth.identities)) ?? []));
   const licenseEnd = config.LICENSE_EXPIRES_AT === undefined ? undefined : new Date(config.LICENSE_EXPIRES_AT);
   const features = new Set(config.KEYTAB_ENABLED ? ["keytabs"] : []);
   // Once admitted, that is identified and counted: the outermost first; this is the order of the answers (G-0.10).
@@ -163,6 +170,7 @@ async function apiListener(core: Core, auth: Auth, components: Components) {
     recording(auditWriter, logger),
     authorizing(features),
     validating(logger),
+    preparing(services),
     unitOfWork(auditWriter, licenseEnd),
     replaying(asKey(await seal.serviceKey("idempotency"))),
   ];

@@ -8,7 +8,7 @@ import { SessionService as sessions } from "../../../gen/ts/holdfast/auth/v1/ses
 import { SrpService as srp } from "../../../gen/ts/holdfast/auth/v1/srp_service_pb.ts";
 import { TokenService as tokens } from "../../../gen/ts/holdfast/auth/v1/token_service_pb.ts";
 import { UserService as users } from "../../../gen/ts/holdfast/auth/v1/user_service_pb.ts";
-import type { Context, Core } from "../context.ts";
+import type { Context, Core, Identities } from "../context.ts";
 import type { Job } from "../jobs.ts";
 import { asKey } from "../seal/seal.ts";
 import type { Service } from "../wire/doors.ts";
@@ -18,8 +18,10 @@ import { ApiTokenService } from "./api-token-service.ts";
 import { Authenticator } from "./authenticator.ts";
 import { ApiToken, RevokedToken, Session } from "./credentials.ts";
 import { FailedLogins } from "./failed-logins.ts";
+import { hashOf } from "./generated-credentials.ts";
 import { ClientSecret, MachineIdentity, RoleBinding } from "./machine-identity.ts";
-import { MachineIdentityService } from "./machine-identity-service.ts";
+import { MachineIdentityService, removeMachineIdentity } from "./machine-identity-service.ts";
+import { createMachineIdentity } from "./new-machine-identity.ts";
 import { Organization } from "./organization.ts";
 import { OrganizationService } from "./organization-service.ts";
 import { Project } from "./project.ts";
@@ -55,6 +57,7 @@ export interface Auth {
   readonly pepper: KeyObject;
   /** The passwords of users. */
   readonly accounts: SrpAccounts;
+  readonly identities: Identities;
   readonly services: readonly Service[];
   readonly jobs: readonly Job[];
   readonly statistics: Context["statistics"];
@@ -81,6 +84,11 @@ export async function openAuth({ config, db, seal, redis, logger }: Core): Promi
     authenticate: (presented) => authenticator.authenticate(presented),
     pepper,
     accounts,
+    identities: {
+      hashOf: (credential) => hashOf(pepper, credential),
+      create: (em, draft) => createMachineIdentity(em, pepper, draft),
+      remove: (call, id) => removeMachineIdentity(call, authenticator, id),
+    },
     services: [
       { descriptor: tokens, implementation: new TokenService(ways) },
       { descriptor: srp, implementation: new SrpService({ ...ways, accounts, handshakes }) },

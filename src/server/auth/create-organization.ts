@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { type EntityManager, run } from "../db/database.ts";
 import type { Seal } from "../seal/seal.ts";
-import { hashOf, newClientSecret, prefixOf } from "./generated-credentials.ts";
+import { createMachineIdentity } from "./new-machine-identity.ts";
 
 interface NewOrganization {
   readonly name: string;
@@ -26,7 +26,7 @@ export async function createOrganization(
   em: EntityManager,
   seal: Seal,
   pepper: KeyObject,
-  { name, instance, roles, clientId, clientSecret = newClientSecret() }: NewOrganization,
+  { name, instance, roles, clientId, clientSecret }: NewOrganization,
 ): Promise<Created> {
   const [organization] = await run<{ id: string; created_at: string }>(
     em,
@@ -35,34 +35,17 @@ export async function createOrganization(
   );
   const organizationId = organization?.id as string;
   await seal.createOrganizationKey(em, organizationId);
-  const [identity] = await run<{ id: string; client_id: string }>(
-    em,
-    `insert into machine_identity (organization_id, name, client_id)
-     values ($1, 'administrator', coalesce($2, uuidv7()::text)) returning id, client_id`,
-    [organizationId, clientId ?? null],
-  );
-  const machineIdentityId = identity?.id as string;
-  for (const role of roles) {
-    await run(em, "insert into role_binding (organization_id, identity_id, role) values ($1, $2, $3)", [
-      organizationId,
-      machineIdentityId,
-      role,
-    ]);
-  }
-  await run(
-    em,
-    "insert into client_secret (organization_id, machine_identity_id, description, prefix, hash) values ($1, $2, $3, $4, $5)",
-    [
-      organizationId,
-      machineIdentityId,
-      "made with the organization",
-      prefixOf(clientSecret),
-      hashOf(pepper, clientSecret),
-    ],
-  );
+  const { id, ...credentials } = await createMachineIdentity(em, pepper, {
+    organizationId,
+    name: "administrator",
+    roles,
+    description: "made with the organization",
+    clientId,
+    clientSecret,
+  });
   return {
     organizationId,
     createdAt: new Date(organization?.created_at as string),
-    administrator: { machineIdentityId, clientId: identity?.client_id as string, clientSecret },
+    administrator: { machineIdentityId: id, ...credentials },
   };
 }

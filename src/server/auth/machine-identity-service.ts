@@ -133,12 +133,7 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
     const { id } = await findGoverned(call, request.id);
     checkNotSelf(call, id, "deletes");
     await checkAdministratorRemains(call, id);
-    await removeBelongings(call, id);
-    await run(call.em, "delete from machine_identity where id = $1 and organization_id = $2", [
-      id,
-      call.caller.organizationId,
-    ]);
-    await this.#authenticator.forget(call, [id]);
+    await removeMachineIdentity(call, this.#authenticator, id);
     return {};
   }
 
@@ -212,6 +207,16 @@ export class MachineIdentityService implements ServiceImpl<typeof pb.MachineIden
       updatedAt: timestampOf(row.updated_at),
     };
   }
+}
+
+/** Removes an identity of the caller's organization with all that is its own; its tokens end at once. */
+export async function removeMachineIdentity(call: Call, authenticator: Authenticator, id: string): Promise<void> {
+  await removeBelongings(call, id);
+  await run(call.em, "delete from machine_identity where id = $1 and organization_id = $2", [
+    id,
+    call.caller.organizationId,
+  ]);
+  await authenticator.forget(call, [id]);
 }
 
 /** Locked first in a call that changes something: what a statement reads beside a row that it waits for may be old. */

@@ -53,6 +53,8 @@ export class Call implements Queries {
   /** What is recorded; the method may name another action, or none. */
   action = "";
   subject: Subject = {};
+  /** What the method waited for before its transaction opened. */
+  prepared: Promise<unknown> | undefined;
   /** Events beside the call's own, committed with it. */
   readonly events: AuditEvent[] = [];
   #em: EntityManager | undefined;
@@ -106,10 +108,14 @@ export class Call implements Queries {
     return this.may(this.declaredPermission, projectId);
   }
 
-  /** Refuses unless the caller holds the permission, the declared one unless another is named, in that project. */
-  authorizeIn(projectId: string, permission = this.declaredPermission): void {
+  /**
+   * Refuses unless the caller holds the permission, the declared one unless another is named, in that project; for what
+   * belongs to no project, at the organization.
+   */
+  authorizeIn(projectId: string | null, permission = this.declaredPermission): void {
     this.#authorized = true;
-    if (!this.may(permission, projectId)) throw permissionDenied(permission, projectId);
+    const held = projectId === null ? this.caller.permissions.has(permission) : this.may(permission, projectId);
+    if (!held) throw permissionDenied(permission, projectId ?? undefined);
   }
 
   /** The projects in which the caller holds the declared permission; undefined means all of the organization. */
@@ -169,7 +175,7 @@ export class Call implements Queries {
       occurredAt: this.now,
       action,
       outcome,
-      actorType: bySystem ? "system" : (identity?.type ?? "anonymous"),
+      actorType: bySystem ? "system" : actorTypeOf(identity),
       actorId: bySystem ? null : (identity?.id ?? null),
       actorName: bySystem ? null : (identity?.name ?? null),
       resourceType: subject.type ?? action.split(".", 1)[0] ?? "",
@@ -186,6 +192,12 @@ export class Call implements Queries {
 
   /** Whose audit log an anonymous call belongs to, once the method knows. */
   organizationId: string | undefined;
+}
+
+/** Agents and gateways are machine identities by their role, and are told apart in the audit log (G-15.1). */
+function actorTypeOf(identity: Identity | undefined): AuditEvent["actorType"] {
+  if (identity === undefined) return "anonymous";
+  return (["agent", "gateway"] as const).find((role) => identity.roles.has(role)) ?? identity.type;
 }
 
 /** Where the doors leave the call for the chain and the methods. */

@@ -19,6 +19,7 @@ import { grpcHealth } from "./grpc-health.ts";
 import type { Handler } from "./listener.ts";
 import { rpcBodyLimits } from "./message-bytes.ts";
 import { checkPolicies, policyOf } from "./policy.ts";
+import type { Preparation } from "./preparing.ts";
 import { reflection } from "./reflection.ts";
 import { RestDoor } from "./rest.ts";
 import { type HttpRequest, sendRefusal } from "./rest-answer.ts";
@@ -31,6 +32,8 @@ import { refuseNoCall, unaryWeb } from "./unary-web.ts";
 export interface Service {
   readonly descriptor: DescService;
   readonly implementation: object;
+  /** What single methods wait for before their transaction opens, by their names in the implementation. */
+  readonly preparations?: Readonly<Record<string, Preparation>>;
 }
 
 type Adapter = ReturnType<typeof connectNodeAdapter>;

@@ -18,8 +18,10 @@ export interface MethodPolicy {
   /** The kind of resource that the actions are about, as in "secret". */
   readonly resourceType: string;
   readonly feature: string;
-  /** No transaction is opened. */
+  /** The method has no side effects. */
   readonly readOnly: boolean;
+  /** The method runs in a transaction, which its audit event commits with. */
+  readonly transactional: boolean;
   /** A malformed id in one of these is "not found", as it stands in the path (G-0.6). */
   readonly pathFields: ReadonlySet<string>;
 }
@@ -44,6 +46,7 @@ function read(method: DescMethod): MethodPolicy {
   const open = declared.caller.case === "public";
   const deniedAction = declared.audit || declared.auditDenied;
   if (!open && deniedAction === "") throw new Error(`${name} does not say how a denial is recorded`);
+  const readOnly = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   return {
     method,
     caller: declared.caller,
@@ -54,7 +57,8 @@ function read(method: DescMethod): MethodPolicy {
     deniedAction,
     resourceType: deniedAction.split(".")[0] ?? "",
     feature: getOption(method.parent, feature),
-    readOnly: method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
+    readOnly,
+    transactional: !readOnly && !declared.withoutTransaction,
     pathFields: new Set(isRestMethod(method) ? bindingsOf(method).flatMap((binding) => binding.pathFields) : []),
   };
 }

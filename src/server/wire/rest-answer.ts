@@ -36,7 +36,7 @@ export function sendAnswer(
     send(request, response, status, call, contentType, Buffer.from(data));
   } else {
     const plain = renderJson(output, answer);
-    addPagingHeaders(call, plain["pagination"]);
+    addPagingHeaders(call, plain);
     if (binding.location !== "") {
       call.headers["location"] = binding.location.replaceAll(/\{([^}]*)\}/g, (_, name: string) => String(plain[name]));
     }
@@ -45,22 +45,27 @@ export function sendAnswer(
   }
 }
 
-/** A line of JSON for each message, no faster than the caller takes them; what goes wrong amid them breaks it off. */
-export async function sendLines(
+/**
+ * A line of JSON for each message, or the bytes of each piece of a body, no faster than the caller takes them; what goes
+ * wrong amid them breaks it off.
+ */
+export async function sendStream(
   call: Call,
-  { method }: Binding,
+  { method: { output } }: Binding,
   request: HttpRequest,
   response: HttpResponse,
   messages: AsyncIterable<Message>,
 ): Promise<void> {
-  const begin = () => writeHead(request, response, 200, call, "application/x-ndjson; charset=utf-8");
+  const isBody = output.typeName === "google.api.HttpBody";
+  const lines = "application/x-ndjson; charset=utf-8";
+  const begin = (contentType: string) => writeHead(request, response, 200, call, contentType);
   for await (const message of messages) {
-    if (!response.headersSent) begin();
+    if (!response.headersSent) begin(isBody ? (message as HttpBody).contentType : lines);
     if (request.method === "HEAD" || response.destroyed) break;
-    const line = `${JSON.stringify(renderJson(method.output, message))}\n`;
-    if (!(response as ServerResponse).write(line)) await writable(response);
+    const part = isBody ? (message as HttpBody).data : `${JSON.stringify(renderJson(output, message))}\n`;
+    if (!(response as ServerResponse).write(part)) await writable(response);
   }
-  if (!response.headersSent) begin();
+  if (!response.headersSent) begin(isBody ? "application/octet-stream" : lines);
   response.end();
 }
 
@@ -78,12 +83,13 @@ function writable(response: HttpResponse): Promise<void> {
   });
 }
 
-function addPagingHeaders(call: Call, pagination: unknown): void {
-  if (typeof pagination !== "object" || pagination === null) return;
-  const { total, page, per_page } = pagination as Record<string, unknown>;
+/** Of both envelopes of paged lists (G-0.16). */
+function addPagingHeaders(call: Call, { pagination, ...answer }: Record<string, unknown>): void {
+  const { total, page, per_page: perPage = answer["limit"] } = (pagination ?? answer) as Record<string, unknown>;
+  if (total === undefined || page === undefined || perPage === undefined) return;
   call.headers["x-total-count"] = String(total);
   call.headers["x-page"] = String(page);
-  call.headers["x-per-page"] = String(per_page);
+  call.headers["x-per-page"] = String(perPage);
 }
 
 /** The headers that HTTP has for some errors (G-1.2). */

@@ -51,9 +51,11 @@ function valueRenderer(field: DescField): RenderValue | undefined {
     }
     case "scalar":
       return scalarRenderer(field.scalar);
-    default:
-      throw new Error(`${field.parent.typeName}.${field.name} has a kind that REST does not serve`);
+    case "map":
+      if (field.mapKind === "scalar") return scalarRenderer(field.scalar);
+      break;
   }
+  throw new Error(`${field.parent.typeName}.${field.name} has a kind that REST does not serve`);
 }
 
 function scalarRenderer(scalar: ScalarType | undefined): RenderValue | undefined {

@@ -6,7 +6,7 @@ import type { Call } from "./call.ts";
 import type { Admit } from "./chain.ts";
 import { type Binding, bindingsOf, type RestMethod } from "./http-rule.ts";
 import { policyOf } from "./policy.ts";
-import { type HttpRequest, type HttpResponse, sendAnswer, sendLines, sendRefusal } from "./rest-answer.ts";
+import { type HttpRequest, type HttpResponse, sendAnswer, sendRefusal, sendStream } from "./rest-answer.ts";
 import { readMessage } from "./rest-request.ts";
 import type { StreamCall } from "./stream-calls.ts";
 import type { UnaryCall } from "./unary-calls.ts";
@@ -62,7 +62,7 @@ export class RestDoor {
     const onGone = (listener: () => void) => void response.once("close", () => response.writableEnded || listener());
     const incoming = { call, protocolName: "rest", url, onGone };
     if (run !== undefined) sendAnswer(call, binding, request, response, await run(incoming, message));
-    else if (stream !== undefined) await sendLines(call, binding, request, response, stream(incoming, message));
+    else if (stream !== undefined) await sendStream(call, binding, request, response, stream(incoming, message));
   }
 
   #message(

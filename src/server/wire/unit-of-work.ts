@@ -24,7 +24,7 @@ export function unitOfWork(audit: AuditWriter, licenseEnd?: Date): Interceptor {
       const answer = await next(request);
       return answer.stream ? { ...answer, message: beforeFirst(answer.message, recordReading) } : answer;
     }
-    if (policy.readOnly) {
+    if (!policy.transactional) {
       const answer = await next(request);
       await recordReading();
       return answer;

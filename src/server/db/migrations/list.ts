@@ -3,6 +3,7 @@ import { Migration0001 } from "./0001-initial.ts";
 import { Migration0002 } from "./0002-identities.ts";
 import { Migration0003 } from "./0003-audit-chain.ts";
 import { Migration0004 } from "./0004-identity-indexes.ts";
+import { Migration0005 } from "./0005-keytabs-and-agents.ts";
 
 /** Every migration, oldest first; a migration that has been released is never edited. */
 export const migrations: MigrationObject[] = [
@@ -10,4 +11,5 @@ export const migrations: MigrationObject[] = [
   { name: "0002-identities", class: Migration0002 },
   { name: "0003-audit-chain", class: Migration0003 },
   { name: "0004-identity-indexes", class: Migration0004 },
+  { name: "0005-keytabs-and-agents", class: Migration0005 },
 ];

@@ -18,7 +18,11 @@ export const headers = {
     description: "true when this is the outcome of an earlier request with the same Idempotency-Key.",
     schema: { type: "string", const: "true" },
   },
-  ETag: { description: 'The version of the record, as in "3".', schema: text },
+  ETag: {
+    description: 'The version of the record, as in "3"; of a file, its SHA-256 in hexadecimal digits.',
+    schema: text,
+  },
+  "Content-Disposition": { description: "The name to save the file under.", schema: text },
   Location: { description: "The path of what was created.", schema: { type: "string", format: "uri-reference" } },
 } as const satisfies Readonly<Record<string, Schema>>;
 

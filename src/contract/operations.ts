@@ -61,7 +61,7 @@ function requestHeadersOf({ verb, method }: Binding, policy: MethodPolicy): Sche
   // The outcome is kept for an identity, so there must be one.
   if (verb === "POST" && policy.caller.case !== "public") names.push("IdempotencyKey");
   if (expectsVersion(method)) names.push("IfMatch");
-  if (showsVersion(method, policy)) names.push("IfNoneMatch");
+  if (sparesReading(method, policy)) names.push("IfNoneMatch");
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
@@ -71,6 +71,10 @@ const expectsVersion = ({ input }: RestMethod) => input.fields.some(({ name }) =
 function showsVersion({ output, parent }: RestMethod, { readOnly }: MethodPolicy): boolean {
   return readOnly && parent.methods.some((other) => other.output === output && expectsVersion(other as RestMethod));
 }
+
+/** Whether who has the version already is spared a read that would be recorded (G-11.6). */
+const sparesReading = (method: RestMethod, policy: MethodPolicy) =>
+  showsVersion(method, policy) && policy.action !== "";
 
 /** An omitted body is read as {}, so a body is required only where a field is. */
 function requestBodyOf(binding: Binding, schemas: Schemas): Schema | undefined {
@@ -87,7 +91,7 @@ function responsesOf(binding: Binding, policy: MethodPolicy, schemas: Schemas, r
   const limited = policy.rate === RateClass.API || policy.rate === RateClass.AUTH;
   const common: HeaderName[] = ["X-Request-Id", ...(limited ? limitHeaders : [])];
   const responses: Record<string, Schema> = { [binding.status]: successOf(binding, policy, schemas, common) };
-  if (showsVersion(binding.method, policy)) {
+  if (sparesReading(binding.method, policy)) {
     responses["304"] = { description: "The version of If-None-Match is current.", headers: etagged(common) };
   }
   for (const status of statusesOf(binding, policy)) responses[status] = refusals.refer(status, common, limited);
@@ -104,6 +108,7 @@ function successOf(binding: Binding, policy: MethodPolicy, schemas: Schemas, com
   const { method, verb } = binding;
   const names = [...common];
   if (showsVersion(method, policy)) names.push("ETag");
+  if (isFile(method)) names.push("Content-Disposition", "ETag");
   if (binding.location !== "") names.push("Location");
   if (isPage(method)) names.push(...pagingHeaders);
   if (verb === "POST" && policy.caller.case !== "public") names.push("Idempotency-Replayed");
@@ -117,9 +122,11 @@ const isPage = ({ output }: RestMethod) =>
   output.fields.some(({ name }) => name === "pagination") ||
   ["total", "page", "limit"].every((each) => output.fields.some(({ name }) => name === each));
 
+const isFile = ({ output }: RestMethod) => output.typeName === "google.api.HttpBody";
+
 function contentOf({ method, responseBody }: Binding, schemas: Schemas): Schema {
   const { output } = method;
-  if (output.typeName === "google.api.HttpBody") return { "application/octet-stream": {} };
+  if (isFile(method)) return { "application/octet-stream": {} };
   // One item a line: JSON Schema has no word for that, so the schema is that of a line.
   if (method.methodKind === "server_streaming")
     return { "application/x-ndjson": { schema: schemas.refer(output, "answer") } };
@@ -137,7 +144,7 @@ function statusesOf(binding: Binding, policy: MethodPolicy): RefusalStatus[] {
     400: binding.body === "*" || bodyFields(method.input, pathFields).length > 0,
     401: !isOpen || isWayIn,
     403: !isOpen || isWayIn,
-    404: method.input.fields.some(namesSomething),
+    404: pathFields.length > 0 || method.input.fields.some(namesSomething),
     409: !policy.readOnly && !isWayIn,
     429: policy.rate === RateClass.API || isWayIn,
     500: true,

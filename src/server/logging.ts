@@ -1,4 +1,4 @@
-import type { DescMessage, Message } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import { isFieldSet } from "@bufbuild/protobuf";
 import { type Logger, pino } from "pino";
 
@@ -57,7 +57,7 @@ function describeError(error: unknown): unknown {
 export function showsSecret(schema: DescMessage, message: Message): boolean {
   return schema.fields.some((field) => {
     if (!isFieldSet(message, field)) return false;
-    const found = (message as unknown as Record<string, unknown>)[field.localName];
+    const found = valueOf(message, field);
     if (field.proto.options?.debugRedact === true) return true;
     if (field.fieldKind === "message") return showsSecret(field.message, found as Message);
     if (field.fieldKind !== "list" || field.listKind !== "message") return false;
@@ -70,7 +70,7 @@ export function redact(schema: DescMessage, message: Message): Record<string, un
   const plain: Record<string, unknown> = {};
   for (const field of schema.fields) {
     if (!isFieldSet(message, field)) continue;
-    const found = (message as unknown as Record<string, unknown>)[field.localName];
+    const found = valueOf(message, field);
     if (field.proto.options?.debugRedact) plain[field.name] = "[redacted]";
     else if (field.fieldKind === "message" && !field.message.typeName.startsWith("google.protobuf.")) {
       plain[field.name] = redact(field.message, found as Message);
@@ -80,4 +80,10 @@ export function redact(schema: DescMessage, message: Message): Record<string, un
     else plain[field.name] = typeof found === "bigint" ? found.toString() : found;
   }
   return plain;
+}
+
+/** The value of a field that is set; one of a oneof stands under the name of that. */
+function valueOf(message: Message, { localName, oneof }: DescField): unknown {
+  const plain = message as unknown as Record<string, unknown>;
+  return oneof === undefined ? plain[localName] : (plain[oneof.localName] as { value: unknown }).value;
 }

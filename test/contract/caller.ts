@@ -1,10 +1,11 @@
+import { Readable } from "node:stream";
 import { create, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
-import type { ServiceError } from "@grpc/grpc-js";
+import type { ClientReadableStream, ServiceError } from "@grpc/grpc-js";
 import { BadRequestSchema, ErrorInfoSchema } from "../../gen/ts/google/rpc/error_details_pb.ts";
-import { bindingsOf, type RestMethod } from "../../src/server/wire/http-rule.ts";
-import type { Client } from "../harness/client.ts";
+import { type Binding, bindingsOf, type RestMethod } from "../../src/server/wire/http-rule.ts";
+import type { Answer, Client } from "../harness/client.ts";
 import type { Sample } from "./samples.ts";
 
 /** How a call ended, in a form that is the same whatever door it went through; of a stream, its first message. */
@@ -12,16 +13,20 @@ export type Ending =
   | { readonly ok: true; readonly message: Message }
   | { readonly ok: false; readonly code: string; readonly message: string; readonly fields: readonly string[] };
 
-type Method = (request: Message, metadata?: unknown) => Promise<Message> | AsyncIterable<Message>;
+type Method = (request: Message, options?: unknown) => Promise<Message> | AsyncIterable<Message>;
 
-/** Calls a method of a generated client; a stream is read to its end. */
-async function callOn(client: object, method: RestMethod, sample: Sample, metadata?: unknown): Promise<Message> {
+/** Calls a method of a generated client. Of a stream, which may never end, the first message is all that is wanted. */
+async function callOn(client: object, method: RestMethod, sample: Sample, options: unknown): Promise<Message> {
   const run = (client as Record<string, Method>)[method.localName] as Method;
-  const answer = run(fromJson(method.input, sample as JsonValue), metadata);
+  const answer = run(fromJson(method.input, sample as JsonValue), options);
   if (answer instanceof Promise) return answer;
-  const messages: Message[] = [];
-  for await (const message of answer) messages.push(message);
-  return messages[0] ?? create(method.output);
+  try {
+    for await (const message of answer) return message;
+  } finally {
+    // To leave the loop ends the reading, and not the call.
+    if (answer instanceof Readable) (answer.on("error", () => {}) as ClientReadableStream<Message>).cancel();
+  }
+  return create(method.output);
 }
 
 /** Sends a sample over REST: what the path names goes there, the rest into query or body. */
@@ -47,9 +52,14 @@ async function overRest(client: Client, method: RestMethod, sample: Sample): Pro
     const { code, message, details } = answer.body.error;
     return { ok: false, code, message, fields: details.map(({ field }: { field: string }) => field) };
   }
-  const isStream = method.methodKind === "server_streaming";
-  const json = answer.status === 204 ? {} : isStream ? JSON.parse(answer.body.split("\n")[0]) : answer.body;
-  return { ok: true, message: fromJson(method.output, json as JsonValue) };
+  return { ok: true, message: messageOf(binding, answer) };
+}
+
+function messageOf({ method, responseBody }: Binding, { status, headers, body }: Answer): Message {
+  const { output, methodKind } = method;
+  if (Buffer.isBuffer(body)) return create(output, { contentType: headers.get("content-type"), data: body });
+  const json = status === 204 ? {} : methodKind === "server_streaming" ? JSON.parse(body.split("\n")[0]) : body;
+  return fromJson(output, (responseBody === "" ? json : { [responseBody]: json }) as JsonValue);
 }
 
 /** Sends a sample over gRPC with @grpc/grpc-js. */
@@ -71,10 +81,13 @@ async function overGrpc(client: Client, method: RestMethod, sample: Sample): Pro
 
 /** Sends a sample over Connect as JSON on HTTP/1.1. */
 async function overConnect(client: Client, method: RestMethod, sample: Sample): Promise<Ending> {
+  const over = new AbortController();
   try {
-    return { ok: true, message: await callOn(client.connect(method.parent), method, sample) };
+    return { ok: true, message: await callOn(client.connect(method.parent), method, sample, { signal: over.signal }) };
   } catch (error) {
     return endingOf(ConnectError.from(error));
+  } finally {
+    over.abort();
   }
 }
 
@@ -85,5 +98,19 @@ function endingOf(refusal: ConnectError | undefined): Ending {
   return { ok: false, code: info?.reason ?? "", message: refusal?.rawMessage ?? "", fields };
 }
 
-/** Every way to call a method. */
-export const everyDoor = { REST: overRest, gRPC: overGrpc, Connect: overConnect } as const;
+type Door = readonly [name: string, call: (client: Client, method: RestMethod, sample: Sample) => Promise<Ending>];
+
+const rpcDoors: readonly Door[] = [
+  ["gRPC", overGrpc],
+  ["Connect", overConnect],
+];
+const allDoors: readonly Door[] = [["REST", overRest], ...rpcDoors];
+
+/** Every way to call a method: what is for programs alone has no REST path. */
+export const doorsOf = (method: RestMethod) => (bindingsOf(method).length === 0 ? rpcDoors : allDoors);
+
+/** Calls a method by the first of its ways: REST where there is a path. */
+export function call(client: Client, method: RestMethod, sample: Sample): Promise<Ending> {
+  const [, first] = doorsOf(method)[0] as Door;
+  return first(client, method, sample);
+}

@@ -5,6 +5,8 @@ import { renderOpenApi } from "../../src/contract/generate-openapi.ts";
 import { errorCodes } from "../../src/server/errors.ts";
 import { bindingsOf } from "../../src/server/wire/http-rule.ts";
 import type { Answer } from "../harness/client.ts";
+import { foundKeytab, Host } from "../harness/host.ts";
+import { newKeytab } from "../harness/keytabs.ts";
 import { useServer } from "../harness/server.ts";
 import { faultsOf, resolve, type Schema } from "./schema-faults.ts";
 import { allMethods } from "./services.ts";
@@ -19,7 +21,7 @@ interface Parameter {
 interface Response {
   readonly $ref?: string;
   readonly headers?: Readonly<Record<string, Schema>>;
-  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+  readonly content?: Readonly<Record<string, { readonly schema?: Schema }>>;
 }
 
 interface Operation {
@@ -90,9 +92,17 @@ describe("the OpenAPI document", () => {
 
     expect(declared).not.to.have.length(0);
     expect(documented).to.have.members(declared);
+    const served = methods.filter((method) => bindingsOf(method).length > 0);
     expect(new Set(document.tags.map(({ name }) => name))).to.deep.equal(
-      new Set(methods.map(({ parent }) => parent.name)),
+      new Set(served.map(({ parent }) => parent.name)),
     );
+  });
+
+  it("says nothing of what only programs call over gRPC", () => {
+    expect([...operations.keys()])
+      .not.to.include.members(["Enroll"])
+      .and.not.to.include.members(["ReportKeytabs"]);
+    expect(document.components.schemas).not.to.have.any.keys("EnrollRequest", "Command", "ReportedKeytab");
   });
 
   it("has the version of the package", () => {
@@ -167,6 +177,30 @@ describe("the OpenAPI document", () => {
     expect(property("LoginUniversalRequest", "client_secret")).to.include({ format: "password", writeOnly: true });
   });
 
+  it("has maps as objects whose properties nobody knows beforehand", () => {
+    expect(property("KeytabCompliance", "cipher_violations")).to.deep.include({
+      type: "object",
+      additionalProperties: { type: "string" },
+    });
+  });
+
+  it("has bytes as base64, and says of a file in a request that it never comes back", () => {
+    expect(property("ImportKeytabRequest", "keytab_data")).to.include({
+      type: "string",
+      contentEncoding: "base64",
+      writeOnly: true,
+    });
+    expect(schema("ImportKeytabRequest").required).to.deep.equal(["name", "keytab_data"]);
+  });
+
+  it("has files as bytes, with the headers that say their name and their hash", () => {
+    const { responses } = operation("DownloadKeytab");
+
+    expect(responses["200"]?.content).to.deep.equal({ "application/octet-stream": {} });
+    expect(responses["200"]?.headers).to.include.keys("Content-Disposition", "ETag");
+    expect(responses["404"]).to.deep.equal({ $ref: "#/components/responses/NotFound" });
+  });
+
   it("has the one body of errors, with every code", () => {
     const { error } = schema("Error").properties ?? {};
 
@@ -184,10 +218,32 @@ describe("the OpenAPI document", () => {
     expect(headersOf("GetSystemHealth")).to.deep.equal(["X-Request-Id"]);
     expect(headersOf("GetSecret")).to.include("ETag");
   });
+
+  it("names the headers of pages for either envelope of lists", () => {
+    for (const id of ["ListSecrets", "ListAgents", "ListKeytabs", "ListDiscoveredKeytabs"]) {
+      const { headers } = operation(id).responses["200"] ?? {};
+      expect(headers, id).to.include.keys("X-Total-Count", "X-Page", "X-Per-Page");
+    }
+    expect(operation("ListKeytabHistory").responses["200"]?.headers).not.to.have.any.keys("X-Total-Count", "X-Page");
+  });
+
+  it("offers If-None-Match where a read would be recorded, and the version wherever a change may expect it", () => {
+    expect(parameterNames("GetKeytab")).to.deep.equal(["id"]);
+    expect(operation("GetKeytab").responses).not.to.have.property("304");
+    expect(operation("GetKeytab").responses["200"]?.headers).to.include.keys("ETag");
+    expect(parameterNames("UpdateKeytab")).to.deep.equal(["id", "If-Match"]);
+  });
 });
 
 describe("a real answer", () => {
-  const server = useServer({ RATE_LIMIT_API: "1000", RATE_LIMIT_AUTH: "1000" });
+  const server = useServer({ KEYTAB_ENABLED: "true", RATE_LIMIT_API: "1000", RATE_LIMIT_AUTH: "1000" });
+  let host: Host;
+  before(async () => {
+    host = await Host.enroll(server);
+    const report = [foundKeytab("/etc/krb5.keytab", newKeytab({ principal: "host/web.example.com" }))];
+    await host.report(report, { errors: [{ path: "/etc/private", reason: "permission denied" }] });
+  });
+  after(() => host.close());
 
   /** Where the answer, its body and its headers, is not what the document says. */
   function differences(id: string, { status, headers, body }: Answer): string[] {
@@ -197,9 +253,11 @@ describe("a real answer", () => {
     const undeclared = Object.keys(document.components.headers).filter(
       (name) => headers.has(name) && response.headers?.[name] === undefined,
     );
-    const media = response.content?.["application/json"];
-    const faults =
-      media === undefined ? (body === "" ? [] : ["there is a body"]) : faultsOf(document, media.schema, body);
+    const [type = ""] = (headers.get("content-type") ?? "").split(";");
+    if (response.content === undefined ? body !== "" : response.content[type] === undefined)
+      return [`the body is ${type}`];
+    const { schema: declaredBody = {} } = response.content?.[type] ?? {};
+    const faults = faultsOf(document, declaredBody, body);
     return [...undeclared.map((name) => `${name} is not declared`), ...faults];
   }
 
@@ -228,6 +286,15 @@ describe("a real answer", () => {
       name: `m-${Math.random()}`,
       project_roles: [{ project_id: server.projectId, role: "viewer" }],
     });
+  const keytabs = "/api/v1/keytabs";
+  const importing = (fields: object = {}) =>
+    server.admin.rest("POST", keytabs, { name: "n", keytab_data: newKeytab().toString("base64"), ...fields });
+  const withKeytab =
+    (verb: string, path = "", fields?: object) =>
+    async () => {
+      const { body } = await importing({ project_id: server.projectId });
+      return server.admin.rest(verb, `${keytabs}/${body.id}${path}`, fields);
+    };
   const login = () => ({ client_id: server.clientId, client_secret: server.clientSecret });
 
   const answers: readonly (readonly [id: string, what: string, status: number, ask: Ask])[] = [
@@ -290,6 +357,43 @@ describe("a real answer", () => {
       200,
       () => server.admin.rest("GET", `/api/v1/machine-identities/${server.admin.id}/client-secrets`),
     ],
+    ["ImportKeytab", "with the least", 201, () => importing()],
+    [
+      "ImportKeytab",
+      "with everything",
+      201,
+      () => importing({ project_id: server.projectId, expires_at: "2099-01-01T00:00:00Z", notes: "n" }),
+    ],
+    ["ImportKeytab", "that is none", 400, () => importing({ keytab_data: "bm9uZQ==" })],
+    ["ListKeytabs", "", 200, () => server.admin.rest("GET", `${keytabs}?limit=100`)],
+    ["GetKeytab", "", 200, withKeytab("GET")],
+    ["GetKeytab", "that is not there", 404, () => server.admin.rest("GET", `${keytabs}/nonsense`)],
+    ["UpdateKeytab", "", 200, withKeytab("PUT", "", { notes: "d" })],
+    ["UpdateKeytab", "of another version", 409, withKeytab("PUT", "", { notes: "d", cas: 9 })],
+    ["DownloadKeytab", "", 200, withKeytab("GET", "/download")],
+    ["DownloadKeytab", "of a version that is not there", 404, withKeytab("GET", "/download?version=9")],
+    ["ListKeytabHistory", "", 200, withKeytab("GET", "/history")],
+    ["CheckKeytabCompliance", "", 200, withKeytab("POST", "/check-compliance")],
+    ["DeleteKeytab", "", 204, withKeytab("DELETE")],
+    ["RefreshKeytabCompliance", "", 200, () => server.admin.rest("POST", `${keytabs}/refresh-compliance`)],
+    ["GetKeytabDashboard", "", 200, () => server.admin.rest("GET", `${keytabs}/dashboard`)],
+    ["GetCipherPolicy", "", 200, () => server.admin.rest("GET", `${keytabs}/cipher-policy`)],
+    [
+      "PreviewCipherPolicy",
+      "",
+      200,
+      () =>
+        server.admin.rest("POST", `${keytabs}/cipher-policy/preview`, {
+          allowed_ciphers: ["des-cbc-md5"],
+          deprecated_ciphers: [],
+          enforcement_mode: "enforce",
+        }),
+    ],
+    ["ListDiscoveredKeytabs", "", 200, () => server.admin.rest("GET", `${keytabs}/discovered`)],
+    ["CreateEnrollmentToken", "", 201, () => server.admin.rest("POST", "/api/v1/agents/enrollment-tokens", {})],
+    ["ListEnrollmentTokens", "", 200, () => server.admin.rest("GET", "/api/v1/agents/enrollment-tokens")],
+    ["ListAgents", "", 200, () => server.admin.rest("GET", "/api/v1/agents")],
+    ["GetAgent", "", 200, () => server.admin.rest("GET", `/api/v1/agents/${host.id}`)],
     ["ListAuditEvents", "", 200, () => server.admin.rest("GET", "/api/v1/audit-logs?per_page=100")],
     ["LoginUniversal", "", 200, () => server.anonymous.rest("POST", "/api/v1/auth/universal-auth/login", login())],
     ["CreateToken", "without a grant", 400, () => server.anonymous.rest("POST", "/oauth/token", login())],

@@ -1,6 +1,8 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import type { RestMethod } from "../../src/server/wire/http-rule.ts";
 import { Client } from "../harness/client.ts";
+import { foundKeytab, Host } from "../harness/host.ts";
+import { importKeytab, newKeytab } from "../harness/keytabs.ts";
 import { beginLogin, passwordFields } from "../harness/person.ts";
 import { type TestServer, usualPassword } from "../harness/server.ts";
 
@@ -25,6 +27,85 @@ const organizationOf = async (server: TestServer) =>
 
 const newApiToken = async (server: TestServer) =>
   (await server.admin.rest("POST", "/api/v1/api-tokens", { name: anything("token") })).body;
+
+const keytabId = async ({ admin, projectId }: TestServer) => ({
+  id: (await importKeytab(admin, newKeytab(), { project_id: projectId })).id,
+});
+const policy = {
+  allowed_ciphers: ["aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha1-96"],
+  deprecated_ciphers: ["aes128-cts-hmac-sha1-96"],
+  enforcement_mode: "warn",
+};
+
+/** What all samples of a server share, made when the first of them needs it. */
+const oneFor = <Thing>(make: (server: TestServer) => Promise<Thing>) => {
+  const made = new WeakMap<TestServer, Promise<Thing>>();
+  return (server: TestServer): Promise<Thing> => {
+    const thing = made.get(server) ?? make(server);
+    made.set(server, thing);
+    return thing;
+  };
+};
+
+async function newHost(server: TestServer): Promise<Host> {
+  const host = await Host.enroll(server, { hostname: anything("host") });
+  // Two minutes after the last heartbeat it would be offline.
+  const heart = setInterval(() => void host.heartbeat().catch(() => {}), 30_000);
+  server.beforeStop(() => {
+    clearInterval(heart);
+    host.close();
+  });
+  return host;
+}
+
+/** What the files on answering hosts hold. */
+const files = new Map<string, Buffer>();
+
+/** Whose agent calls the methods of agents. */
+const callingHost = oneFor(newHost);
+
+/** Whose agent answers requests for files. */
+const answeringHost = oneFor(async (server) => {
+  const host = await newHost(server);
+  host.answerUploads(files);
+  return host;
+});
+
+const anyKeytab = oneFor(({ admin }) => importKeytab(admin));
+
+const agentId = async (server: TestServer) => {
+  const host = await Host.enroll(server, { hostname: anything("host") });
+  host.close();
+  return { id: host.id };
+};
+const newEnrollmentToken = async ({ admin }: TestServer) =>
+  (await admin.rest("POST", "/api/v1/agents/enrollment-tokens", {})).body;
+
+/** A file on the answering host: its agent has reported each of these contents, and the last one is there. */
+async function discoveredId(server: TestServer, ...contents: readonly Buffer[]): Promise<{ id: string }> {
+  const host = await answeringHost(server);
+  const path = `/etc/${anything("file")}`;
+  for (const bytes of contents.length === 0 ? [newKeytab()] : contents) {
+    files.set(path, bytes);
+    await host.report([foundKeytab(path, bytes)], { complete: false });
+  }
+  const { body } = await server.admin.rest("GET", `/api/v1/keytabs/discovered?agent_id=${host.id}&limit=100`);
+  const found = body.data.find(({ file_path }: { file_path: string }) => file_path === path);
+  return { id: found.id };
+}
+
+/** A request for a file that waits for the calling agent; whoever asked is left out. */
+async function awaitedUpload(server: TestServer): Promise<Sample> {
+  const { id } = await callingHost(server);
+  const bytes = newKeytab();
+  const [request] = await server.sql(
+    `insert into agent_command (organization_id, agent_id, file_path, expected_hash, expires_at)
+     select organization_id, id, '/etc/krb5.keytab', $2, now() + interval '1 minute' from agent where id = $1
+     returning id`,
+    [id, createHash("sha256").update(bytes).digest("hex")],
+  );
+  return { request_id: request.id, keytab_data: bytes.toString("base64") };
+}
 
 /** One request for every method of the contract, made anew for each call. A method without one fails the contract tests. */
 export const samples: Readonly<Record<string, Arrange>> = {
@@ -196,6 +277,94 @@ export const samples: Readonly<Record<string, Arrange>> = {
   }),
   "holdfast.audit.v1.AuditService.ExportAuditEvents": () => ({}),
   "holdfast.audit.v1.AuditService.VerifyAuditLog": () => ({}),
+  "holdfast.keytabs.v1.KeytabService.ImportKeytab": ({ projectId }) => ({
+    name: "web server",
+    keytab_data: newKeytab().toString("base64"),
+    expires_at: "2099-12-31T23:59:59Z",
+    project_id: projectId,
+    notes: "n",
+  }),
+  "holdfast.keytabs.v1.KeytabService.ListKeytabs": async (server) => {
+    const { id } = await newProject(server);
+    await importKeytab(server.admin, newKeytab(), { project_id: id });
+    return { project_id: id, status: "active", realm: "example.com", principal: "WEB", limit: 10 };
+  },
+  "holdfast.keytabs.v1.KeytabService.GetKeytab": keytabId,
+  "holdfast.keytabs.v1.KeytabService.UpdateKeytab": async (server) => ({
+    ...(await keytabId(server)),
+    name: "n",
+    keytab_data: newKeytab().toString("base64"),
+    notes: "d",
+    change_reason: "because",
+    expected_version: 1,
+  }),
+  "holdfast.keytabs.v1.KeytabService.DeleteKeytab": keytabId,
+  "holdfast.keytabs.v1.KeytabService.DownloadKeytab": keytabId,
+  "holdfast.keytabs.v1.KeytabService.ListKeytabHistory": keytabId,
+  "holdfast.keytabs.v1.KeytabService.CheckKeytabCompliance": keytabId,
+  "holdfast.keytabs.v1.KeytabService.RefreshKeytabCompliance": () => ({}),
+  "holdfast.keytabs.v1.KeytabService.GetKeytabDashboard": () => ({}),
+  "holdfast.keytabs.v1.CipherPolicyService.GetCipherPolicy": () => ({}),
+  "holdfast.keytabs.v1.CipherPolicyService.UpdateCipherPolicy": () => policy,
+  "holdfast.keytabs.v1.CipherPolicyService.PreviewCipherPolicy": async (server) => {
+    await anyKeytab(server);
+    return { ...policy, allowed_ciphers: ["aes128-cts-hmac-sha1-96"], limit: 1 };
+  },
+  "holdfast.agents.v1.AgentService.CreateEnrollmentToken": () => ({ hostname: anything("host"), ttl_hours: 1 }),
+  "holdfast.agents.v1.AgentService.ListEnrollmentTokens": async (server) => {
+    await newEnrollmentToken(server);
+    return { per_page: 1 };
+  },
+  "holdfast.agents.v1.AgentService.RevokeEnrollmentToken": async (server) => ({
+    id: (await newEnrollmentToken(server)).id,
+  }),
+  "holdfast.agents.v1.AgentService.ListAgents": async (server) => ({
+    search: (await callingHost(server)).hostname,
+    status: "online",
+  }),
+  "holdfast.agents.v1.AgentService.GetAgent": agentId,
+  "holdfast.agents.v1.AgentService.DisableAgent": agentId,
+  "holdfast.agents.v1.AgentService.EnableAgent": agentId,
+  "holdfast.agents.v1.AgentService.DeleteAgent": agentId,
+  "holdfast.agents.v1.AgentLinkService.Enroll": async (server) => ({
+    enrollment_token: (await newEnrollmentToken(server)).token,
+    hostname: anything("host"),
+    version: "1.0.0",
+    os: "Linux",
+  }),
+  "holdfast.agents.v1.AgentLinkService.Heartbeat": () => ({ version: "1.0.0", os: "Linux" }),
+  "holdfast.agents.v1.AgentLinkService.WatchCommands": () => ({}),
+  "holdfast.discovery.v1.DiscoveredKeytabService.ListDiscoveredKeytabs": async (server) => {
+    await discoveredId(server);
+    return { agent_id: (await answeringHost(server)).id, state: "discovered", is_managed: false, limit: 1 };
+  },
+  "holdfast.discovery.v1.DiscoveredKeytabService.GetDiscoveredKeytab": (server) => discoveredId(server),
+  "holdfast.discovery.v1.DiscoveredKeytabService.ImportDiscoveredKeytab": async (server) => ({
+    ...(await discoveredId(server)),
+    name: "web server",
+    expires_at: "2099-12-31T23:59:59Z",
+  }),
+  "holdfast.discovery.v1.DiscoveredKeytabService.IgnoreDiscoveredKeytab": async (server) => ({
+    ...(await discoveredId(server)),
+    reason: "because",
+  }),
+  "holdfast.discovery.v1.DiscoveredKeytabService.UnignoreDiscoveredKeytab": async (server) => {
+    const { id } = await discoveredId(server);
+    await server.admin.rest("POST", `/api/v1/keytabs/discovered/${id}/ignore`, {});
+    return { id };
+  },
+  "holdfast.discovery.v1.DiscoveredKeytabService.ResyncDiscoveredKeytab": async (server) => {
+    const managed = newKeytab();
+    await importKeytab(server.admin, managed);
+    return { ...(await discoveredId(server, managed, newKeytab())), change_reason: "because" };
+  },
+  "holdfast.discovery.v1.KeytabReportService.ReportKeytabs": () => ({
+    scan_id: randomUUID(),
+    keytabs: [foundKeytab(`/etc/${anything("file")}`, newKeytab({ principal: "host/web.example.com" }))],
+    roots: ["/etc"],
+    errors: [{ path: "/root", reason: "permission denied" }],
+  }),
+  "holdfast.discovery.v1.KeytabReportService.UploadKeytab": awaitedUpload,
   "holdfast.health.v1.HealthService.GetHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetDatabaseHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetSystemHealth": () => ({}),
@@ -209,8 +378,14 @@ async function newSession(server: TestServer): Promise<Client> {
   return new Client(server.url, undefined, server.admin.id, { cookie, "x-csrf-token": body.csrf_token });
 }
 
-/** Who calls where the administrator's own token will not do: for each call, somebody new. */
+const agent = async (server: TestServer) => (await callingHost(server)).client;
+
+/** Who calls where the administrator's own token will not do: an agent, or for each call somebody new. */
 const callers: Readonly<Record<string, (server: TestServer) => Promise<Client>>> = {
+  "holdfast.agents.v1.AgentLinkService.Heartbeat": agent,
+  "holdfast.agents.v1.AgentLinkService.WatchCommands": agent,
+  "holdfast.discovery.v1.KeytabReportService.ReportKeytabs": agent,
+  "holdfast.discovery.v1.KeytabReportService.UploadKeytab": agent,
   "holdfast.auth.v1.SrpService.ChangePassword": (server) => server.user(anything("user")),
   "holdfast.auth.v1.SessionService.DeleteSession": newSession,
   "holdfast.auth.v1.SessionService.Logout": newLogin,

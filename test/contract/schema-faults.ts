@@ -6,6 +6,8 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
+  /** Of a map: what each of its values is. */
+  readonly additionalProperties?: Schema;
   readonly enum?: readonly unknown[];
   readonly format?: string;
   readonly [keyword: string]: unknown;
@@ -41,11 +43,11 @@ export function faultsOf(document: object, schema: Schema, value: unknown, path 
 }
 
 function objectFaults(document: object, schema: Schema, value: object, path: string): string[] {
-  const { properties, required = [] } = schema;
+  const { properties, additionalProperties, required = [] } = schema;
   const missing = required.filter((name) => !(name in value)).map((name) => `${path}.${name} is missing`);
-  if (properties === undefined) return missing;
+  if (properties === undefined && additionalProperties === undefined) return missing;
   const inner = Object.entries(value).flatMap(([name, each]) => {
-    const property = properties[name];
+    const property = properties?.[name] ?? additionalProperties;
     return property === undefined
       ? [`${path}.${name} is not in the document`]
       : faultsOf(document, property, each, `${path}.${name}`);

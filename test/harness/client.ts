@@ -4,7 +4,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import { createGrpcClient, type GrpcClient } from "../../src/client/grpc-client.ts";
 
-/** An answer of the REST side. */
+/** An answer of the REST side: JSON is parsed, a file is a Buffer, and all else is text. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -35,9 +35,7 @@ export class Client {
     const init: RequestInit = { method, headers: all, redirect: "manual" };
     if (body !== undefined) init.body = typeof body === "string" ? body : JSON.stringify(body);
     const response = await fetch(`${this.url}${path}`, init);
-    const text = await response.text();
-    const isJson = response.headers.get("content-type")?.startsWith("application/json") === true && text !== "";
-    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+    return { status: response.status, headers: response.headers, body: await bodyOf(response) };
   }
 
   /** A @grpc/grpc-js client, which is not ours, of a service. Close it. */
@@ -66,4 +64,11 @@ export class Client {
     });
     return createClient(service, transport);
   }
+}
+
+async function bodyOf(response: Response): Promise<unknown> {
+  const [type] = (response.headers.get("content-type") ?? "").split(";", 1);
+  if (type === "application/octet-stream") return Buffer.from(await response.arrayBuffer());
+  const text = await response.text();
+  return type === "application/json" && text !== "" ? JSON.parse(text) : text;
 }

@@ -40,6 +40,7 @@ export class TestServer {
   readonly #clientSecret = `hfcs_${randomBytes(24).toString("base64url")}`;
   #folder = "";
   readonly #replicas: Server[] = [];
+  readonly #endings: (() => void)[] = [];
 
   constructor(settings: Record<string, string>) {
     this.settings = settings;
@@ -188,7 +189,13 @@ export class TestServer {
     }
   }
 
+  /** Runs before the server stops: for what would keep talking to it. */
+  beforeStop(end: () => void): void {
+    this.#endings.push(end);
+  }
+
   async stop(): Promise<void> {
+    for (const end of this.#endings) end();
     await Promise.all(this.#replicas.map((replica) => replica.stop(500)));
     await this.valkey?.stop();
     if (this.databaseUrl !== "") await dropDatabase(this.databaseUrl);

@@ -1,7 +1,8 @@
 import { Writable } from "node:stream";
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { expect } from "chai";
 import pg from "pg";
+import { UploadKeytabRequestSchema } from "../../gen/ts/holdfast/discovery/v1/keytab_report_service_pb.ts";
 import { CreateSecretRequestSchema } from "../../gen/ts/holdfast/secrets/v1/secret_service_pb.ts";
 import { createLogger, redact } from "../../src/server/logging.ts";
 import { useServer } from "../harness/server.ts";
@@ -153,5 +154,18 @@ describe("A message in the log", () => {
       tags: ["a"],
       rotation: { enabled: true },
     });
+  });
+
+  it("shows which field of a oneof it holds, by the same rule", () => {
+    const upload = (outcome: MessageInitShape<typeof UploadKeytabRequestSchema>["outcome"] & {}) =>
+      redact(UploadKeytabRequestSchema, create(UploadKeytabRequestSchema, { requestId: "r", outcome }));
+
+    const sent = upload({ case: "keytabData", value: Buffer.from(canary) });
+    const failed = upload({ case: "failure", value: "no such file" });
+    const changed = upload({ case: "changed", value: { filePath: "/etc/krb5.keytab" } });
+
+    expect(sent).to.deep.equal({ request_id: "r", keytab_data: "[redacted]" });
+    expect(failed).to.deep.equal({ request_id: "r", failure: "no such file" });
+    expect(changed).to.deep.equal({ request_id: "r", changed: { file_path: "/etc/krb5.keytab" } });
   });
 });

@@ -6,6 +6,8 @@ const generate = (prefix: string) => `${prefix}_${randomBytes(32).toString("base
 export const newApiToken = () => generate("hf");
 export const newClientSecret = () => generate("hfcs");
 export const newEnrollmentToken = () => generate("hfe");
+/** What an agent enrolls with. */
+export const newAgentToken = () => generate("hfa");
 /** The value of a session's cookie. */
 export const newSessionSecret = () => generate("hfs");
 

@@ -82,7 +82,8 @@ export class ProjectService implements ServiceImpl<typeof pb.ProjectService> {
     await run(call.em, "delete from role_binding where project_id = $1 and organization_id = $2", own);
     call.em.remove(project);
     await call.em.flush().catch((error: unknown) => {
-      throw violates(error, "secret_project_id_foreign") ? conflict("the project holds secrets") : error;
+      const held = ["secret", "keytab"].find((kind) => violates(error, `${kind}_project_id_foreign`));
+      throw held === undefined ? error : conflict(`the project holds ${held}s`);
     });
     return {};
   }

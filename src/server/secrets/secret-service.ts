@@ -2,15 +2,17 @@ import type { KeyObject } from "node:crypto";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import * as pb from "../../../gen/ts/holdfast/secrets/v1/secret_service_pb.ts";
+import { authorizeInProject, findProject } from "../auth/find-project.ts";
 import { millis } from "../db/columns.ts";
 import { run } from "../db/database.ts";
 import { Conditions, fetchPage } from "../db/page.ts";
-import { conflict, duplicate, invalidField, notFound, referenceNotFound, violates } from "../errors.ts";
+import { duplicate, invalidField, notFound, referenceNotFound, violates } from "../errors.ts";
 import type { Seal } from "../seal/seal.ts";
 import { type Call, callOf } from "../wire/call.ts";
+import { expectVersion } from "../wire/expected-version.ts";
 import { mentions } from "../wire/update-mask.ts";
 import { expireKey, recordExpiry } from "./expiry.ts";
-import { authorizeInProject, findActive, findInAnyState, findProject } from "./find-secret.ts";
+import { findActive, findInAnyState } from "./find-secret.ts";
 import type { ChangeType, Secret } from "./secret.ts";
 import { isExpired, listItem, record, type SecretFields, selectListFields } from "./secret-record.ts";
 import { keyOfCopy, storeSecret, valuePlace } from "./store-secret.ts";
@@ -260,12 +262,6 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     if (row === undefined) throw new Error(`secret ${id} has no key`);
     return this.#seal.dataKey(call, organizationId, id, row.wrapped);
   }
-}
-
-function expectVersion(secret: Secret, expected: number | undefined): void {
-  if (expected === undefined || expected === secret.version) return;
-  const message = `the current version is ${secret.version}`;
-  throw conflict(message, [{ field: "expected_version", message }]);
 }
 
 /** Whether the caller says by If-None-Match that it has this version already (G-11.6); gRPC has no such answer. */

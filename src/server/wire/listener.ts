@@ -55,8 +55,12 @@ export function cleartextListener(handler: Handler, given = patience): Listener 
   const undecided = new Set<Socket>();
   http1.on("connection", (socket: Socket) => {
     decideByFirstBytes(socket, undecided, given.headersMs, (isHttp2) => {
-      if (isHttp2) http2.emit("connection", socket);
-      else for (const listener of asHttp1) listener.call(http1, socket);
+      if (!isHttp2) for (const listener of asHttp1) listener.call(http1, socket);
+      else {
+        // HTTP/1.1 answers whoever only listens on. A session of HTTP/2 would not notice that its client is gone.
+        socket.allowHalfOpen = false;
+        http2.emit("connection", socket);
+      }
     });
   });
   return listenerOf(http1, http2, undecided, handler, given);

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import type { Message } from "@bufbuild/protobuf";
 import type { HttpBody } from "../../../gen/ts/google/api/httpbody_pb.ts";
 import type { Refusal } from "../errors.ts";
@@ -61,7 +61,7 @@ export async function sendStream(
   const begin = (contentType: string) => writeHead(request, response, 200, call, contentType);
   for await (const message of messages) {
     if (!response.headersSent) begin(isBody ? (message as HttpBody).contentType : lines);
-    if (request.method === "HEAD" || response.destroyed) break;
+    if (request.method === "HEAD" || isGone(response)) break;
     const part = isBody ? (message as HttpBody).data : `${JSON.stringify(renderJson(output, message))}\n`;
     if (!(response as ServerResponse).write(part)) await writable(response);
   }
@@ -79,21 +79,27 @@ function writable(response: HttpResponse): Promise<void> {
     };
     response.once("drain", done);
     response.once("close", done);
-    if (response.destroyed) done();
+    if (isGone(response)) done();
   });
 }
 
+/** Whether nobody reads any more. The response of HTTP/2 does not say so itself. */
+const isGone = (response: HttpResponse) => ("stream" in response ? response.stream.destroyed : response.destroyed);
+
 /** Of both envelopes of paged lists (G-0.16). */
-function addPagingHeaders(call: Call, { pagination, ...answer }: Record<string, unknown>): void {
-  const { total, page, per_page: perPage = answer["limit"] } = (pagination ?? answer) as Record<string, unknown>;
+function addPagingHeaders(call: Call, answer: Record<string, unknown>): void {
+  const paging = (answer["pagination"] ?? answer) as Partial<Record<string, number>>;
+  const { total, page, per_page: perPage = paging["limit"] } = paging;
   if (total === undefined || page === undefined || perPage === undefined) return;
   call.headers["x-total-count"] = String(total);
   call.headers["x-page"] = String(page);
   call.headers["x-per-page"] = String(perPage);
 }
 
-/** The headers that HTTP has for some errors (G-1.2). */
+/** The headers that HTTP has for some errors (G-1.2), and none that are about the answer that did not come. */
 export function addRefusalHeaders({ headers }: Call, refusal: Refusal): void {
+  delete headers["content-disposition"];
+  delete headers["etag"];
   if (refusal.status === 401) {
     const invalidToken = refusal.errorCode === "AUTH_REQUIRED" ? "" : ', error="invalid_token"';
     headers["www-authenticate"] = `Bearer realm="holdfast"${invalidToken}`;
@@ -104,12 +110,18 @@ export function addRefusalHeaders({ headers }: Call, refusal: Refusal): void {
 /** Sends an error in the specified shape. */
 export function sendRefusal(call: Call, request: HttpRequest, response: HttpResponse, refusal: Refusal): void {
   if (response.headersSent) {
-    response.destroy();
+    breakOff(response);
     return;
   }
   addRefusalHeaders(call, refusal);
   const body = JSON.stringify(refusal.body(call.source.requestId));
   send(request, response, refusal.status, call, "application/json; charset=utf-8", body);
+}
+
+/** So that the caller does not take what it has for the whole: HTTP/2 needs to be told that it went wrong. */
+function breakOff(response: HttpResponse): void {
+  if ("stream" in response) response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  else response.destroy();
 }
 
 function send(

@@ -51,12 +51,19 @@ function valueRenderer(field: DescField): RenderValue | undefined {
     }
     case "scalar":
       return scalarRenderer(field.scalar);
-    case "map":
-      if (field.mapKind === "scalar") return scalarRenderer(field.scalar);
+    case "map": {
+      if (field.mapKind !== "scalar") break;
+      const each = scalarRenderer(field.scalar);
+      return each === undefined ? undefined : (map) => eachValue(map as Plain, each);
+    }
+    case "enum":
       break;
   }
   throw new Error(`${field.parent.typeName}.${field.name} has a kind that REST does not serve`);
 }
+
+const eachValue = (map: Plain, render: RenderValue): Plain =>
+  Object.fromEntries(Object.entries(map).map(([key, value]) => [key, render(value)]));
 
 function scalarRenderer(scalar: ScalarType | undefined): RenderValue | undefined {
   if (scalar === ScalarType.BYTES) return (value) => Buffer.from(value as Uint8Array).toString("base64");

@@ -1,4 +1,5 @@
 import { type DescField, type DescMessage, getOption, hasOption, type Message } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { FieldFault } from "../errors.ts";
 
@@ -6,6 +7,8 @@ type Check = (value: unknown, path: string, faults: FieldFault[]) => unknown;
 interface FieldCheck {
   readonly name: string;
   readonly local: string;
+  /** The oneof that it is a field of. */
+  readonly oneof: string | undefined;
   readonly check: Check;
 }
 
@@ -14,17 +17,21 @@ const nulFault = "must not contain U+0000";
 const checksOf = new Map<DescMessage, readonly FieldCheck[]>();
 
 /**
- * Finds what is valid protobuf and cannot be stored as given: U+0000 in text, and in free JSON also lone surrogates,
- * numbers without end and deep nesting. Ids become lower case, as they are stored (G-0.6). The message's shape is
+ * Finds what is valid protobuf and cannot be stored as given: U+0000 in text, times that no calendar has, and in free
+ * JSON also lone surrogates, numbers without end and deep nesting. Ids become lower case, as they are stored (G-0.6). The message's shape is
  * looked at once.
  */
 export function checkTexts(schema: DescMessage, message: Message, faults: FieldFault[], prefix = ""): void {
   const plain = message as unknown as Record<string, unknown>;
-  for (const { name, local, check } of checks(schema)) {
-    const value = plain[local];
+  for (const { name, local, oneof, check } of checks(schema)) {
+    // A field of a oneof stands under the name of that, when it is the one that was chosen.
+    const holder = oneof === undefined ? plain : (plain[oneof] as Record<string, unknown>);
+    if (oneof !== undefined && holder["case"] !== local) continue;
+    const at = oneof === undefined ? local : "value";
+    const value = holder[at];
     if (value === undefined) continue;
     const kept = check(value, prefix + name, faults);
-    if (kept !== value) plain[local] = kept;
+    if (kept !== value) holder[at] = kept;
   }
 }
 
@@ -33,7 +40,9 @@ function checks(schema: DescMessage): readonly FieldCheck[] {
   if (found === undefined) {
     found = schema.fields.flatMap((field) => {
       const check = checkOf(field);
-      return check === undefined ? [] : [{ name: field.name, local: field.localName, check }];
+      return check === undefined
+        ? []
+        : [{ name: field.name, local: field.localName, oneof: field.oneof?.localName, check }];
     });
     checksOf.set(schema, found);
   }
@@ -65,11 +74,21 @@ const each =
 
 function messageCheck(schema: DescMessage): Check {
   if (schema.typeName === "google.protobuf.Struct") return checkJson;
+  if (schema.typeName === "google.protobuf.Timestamp") return checkTime;
   return (value, path, faults) => {
     checkTexts(schema, value as Message, faults, `${path}.`);
     return value;
   };
 }
+
+/** Times begin and end with the years 1 and 9999, as timestamp.proto says; proto JSON takes no others. */
+const checkTime: Check = (value, path, faults) => {
+  const { seconds, nanos } = value as Timestamp;
+  if (seconds < -62_135_596_800n || seconds > 253_402_300_799n || nanos < 0 || nanos > 999_999_999) {
+    faults.push({ field: path, message: "must be a time between the years 1 and 9999" });
+  }
+  return value;
+};
 
 const checkJson: Check = (value, path, faults) => {
   const message = jsonFault(value, 1);

@@ -104,4 +104,22 @@ describe("The audit log", () => {
     expect(status).to.equal(409);
     expect(events.map(({ action, outcome }) => `${action} ${outcome}`)).to.deep.equal(["secret.copy failure"]);
   });
+
+  it("tells agents and gateways from other machines by their role", async () => {
+    const kinds = [
+      ["agent", "agent"],
+      ["gateway", "gateway"],
+      ["viewer", "machine_identity"],
+    ] as const;
+    for (const [role, type] of kinds) {
+      const somebody = await server.as(`a-${role}`, [role]);
+
+      const { events } = await recorded("GET", "/api/v1/audit-logs", undefined, somebody);
+
+      expect(events, role).to.have.length(1);
+      expect(events[0], role).to.include({ actor_type: type, actor_id: somebody.id, outcome: "denied" });
+      const { body } = await server.admin.rest("GET", `/api/v1/audit-logs/${events[0].id}`);
+      expect(body.actor, role).to.deep.equal({ type, id: somebody.id, name: `a-${role}` });
+    }
+  });
 });

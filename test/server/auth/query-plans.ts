@@ -13,6 +13,8 @@ export interface Statement {
 export interface Step {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
+  /** How often it was begun anew. */
+  readonly "Actual Loops": number;
   readonly "Shared Hit Blocks": number;
   readonly "Shared Read Blocks": number;
   readonly Plans?: readonly Step[];
@@ -82,6 +84,8 @@ async function explain(client: pg.Client, { text, values }: Statement): Promise<
 function literal(value: unknown): string {
   if (value === null) return "null";
   if (Buffer.isBuffer(value)) return pg.escapeLiteral(`\\x${value.toString("hex")}`);
+  // Texts of an array are quoted as those of JSON are.
+  if (Array.isArray(value)) return pg.escapeLiteral(`{${value.map((each) => JSON.stringify(each)).join(",")}}`);
   if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") {
     return pg.escapeLiteral(String(value));
   }

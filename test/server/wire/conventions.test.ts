@@ -1,8 +1,9 @@
 import { expect } from "chai";
+import { importKeytab, newKeytab } from "../../harness/keytabs.ts";
 import { useServer } from "../../harness/server.ts";
 import { expectSpecifiedError, request, send } from "./raw-http.ts";
 
-const server = useServer();
+const server = useServer({ KEYTAB_ENABLED: "true" });
 const secrets = "/api/v1/secrets";
 const rest = (method: string, path: string, body?: unknown, headers?: Record<string, string>) =>
   server.admin.rest(method, path, body, headers);
@@ -206,6 +207,20 @@ describe("An id (G-0.6)", () => {
     expect(created.body.error.details).to.deep.equal([{ field: "project_id", message: "does not exist" }]);
   });
 
+  it("of a keytab may be written with kt_ and without, and in upper case", async () => {
+    const { id } = await importKeytab(server.admin);
+    const bare = id.slice("kt_".length);
+
+    for (const form of [id, bare, `kt_${bare.toUpperCase()}`, bare.toUpperCase()]) {
+      const { status, body } = await rest("GET", `/api/v1/keytabs/${form}`);
+      expect([status, body.id], form).to.deep.equal([200, id]);
+    }
+    for (const form of [`KT-${bare}`, `kt_kt_${bare}`, `${bare}0`, "kt_"]) {
+      expect((await rest("GET", `/api/v1/keytabs/${form}`)).status, form).to.equal(404);
+    }
+    expect(id).to.match(/^kt_[0-9a-f-]{36}$/);
+  });
+
   it("may be written in upper case, in a path, a body and a query", async () => {
     const upper = (text: string) => text.toUpperCase();
 
@@ -216,6 +231,66 @@ describe("An id (G-0.6)", () => {
     expect([created.status, read.status, listed.status]).to.deep.equal([201, 200, 200]);
     expect(created.body.project_id).to.equal(server.projectId);
     expect(read.body).to.include({ id: created.body.id, value: "v" });
+  });
+});
+
+describe("A page of a list (G-0.16, gaps section 12)", () => {
+  const keytabStyle = ["/api/v1/keytabs", "/api/v1/keytabs/discovered"];
+  const lists = [...keytabStyle, "/api/v1/agents", "/api/v1/agents/enrollment-tokens", "/api/v1/projects"];
+  const paging = ["x-total-count", "x-page", "x-per-page"];
+  const sizeOf = (body: { limit?: number; pagination?: { per_page: number } }) =>
+    body.limit ?? body.pagination?.per_page;
+  let ofProject = "";
+  before(async () => {
+    const { body } = await rest("POST", "/api/v1/projects", { name: "paged" });
+    ofProject = `/api/v1/keytabs?project_id=${body.id}`;
+    await Promise.all([1, 2, 3].map(() => importKeytab(server.admin, newKeytab(), { project_id: body.id })));
+  });
+
+  it("says which page it is beside the data of keytabs, and apart from other data", async () => {
+    for (const path of lists) {
+      const { body } = await rest("GET", path);
+
+      const members = keytabStyle.includes(path) ? ["data", "total", "page", "limit"] : ["data", "pagination"];
+      expect(Object.keys(body), path).to.have.members(members);
+    }
+  });
+
+  it("says the same in headers", async () => {
+    const { headers, body } = await rest("GET", `${ofProject}&page=2&limit=2`);
+
+    expect(paging.map((name) => headers.get(name))).to.deep.equal(["3", "2", "2"]);
+    expect([body.total, body.page, body.limit, body.data.length]).to.deep.equal([3, 2, 2, 1]);
+    for (const path of lists) {
+      const answer = await rest("GET", path);
+      expect(answer.headers.get("x-per-page"), path).to.equal("25");
+    }
+  });
+
+  it("is as large as limit or per_page says, by whichever name, and not by both when they differ", async () => {
+    for (const path of lists) {
+      const [limit, perPage] = [await rest("GET", `${path}?limit=7`), await rest("GET", `${path}?per_page=7`)];
+      const both = await rest("GET", `${path}?per_page=7&limit=7`);
+      const unclear = await rest("GET", `${path}?per_page=7&limit=8`);
+
+      expect(
+        [limit, perPage, both].map(({ body }) => sizeOf(body)),
+        path,
+      ).to.deep.equal([7, 7, 7]);
+      expect([unclear.status, unclear.body.error.code], path).to.deep.equal([400, "VALIDATION_ERROR"]);
+    }
+  });
+
+  it("is never made to fit: what is no page is refused, and one past the end is empty", async () => {
+    for (const path of lists) {
+      for (const query of ["page=0", "limit=0", "limit=101", "page=x", "limit=2.5"]) {
+        expect((await rest("GET", `${path}?${query}`)).status, `${path}?${query}`).to.equal(400);
+      }
+    }
+    const { status, headers, body } = await rest("GET", `${ofProject}&page=9`);
+
+    expect([status, body.data, body.total]).to.deep.equal([200, [], 3]);
+    expect(headers.get("x-total-count")).to.equal("3");
   });
 });
 
@@ -261,6 +336,15 @@ describe("A path (G-0.11)", () => {
     const [onlyHost] = await send(server.url, request("GET", "http://holdfast"));
 
     expect([withSlash.status, absolute?.status, onlyHost?.status]).to.deep.equal([200, 200, 404]);
+  });
+
+  it("that is a word comes before one that is an id", async () => {
+    for (const word of ["dashboard", "discovered", "cipher-policy"]) {
+      expect((await rest("GET", `/api/v1/keytabs/${word}`)).status, word).to.equal(200);
+    }
+    expect((await rest("GET", "/api/v1/agents/enrollment-tokens")).status).to.equal(200);
+    expect((await rest("POST", "/api/v1/keytabs/refresh-compliance")).status).to.equal(200);
+    expect((await rest("GET", "/api/v1/keytabs/nothing")).status).to.equal(404);
   });
 
   it("that is unknown is 404 with a token and without", async () => {

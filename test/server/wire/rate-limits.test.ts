@@ -3,6 +3,7 @@ import type { ServiceError } from "@grpc/grpc-js";
 import { expect } from "chai";
 import { SecretService } from "../../../gen/ts/holdfast/secrets/v1/secret_service_pb.ts";
 import { type Answer, Client } from "../../harness/client.ts";
+import { Host } from "../../harness/host.ts";
 import { urlOf, useServer } from "../../harness/server.ts";
 import { detailsOf } from "./rpc-status.ts";
 
@@ -236,6 +237,27 @@ describe("The rate limit of logins", () => {
     const { status } = await server.anonymous.rest("POST", login, {}, { "x-forwarded-for": "198.51.100.1" });
 
     expect(status).to.equal(429);
+  });
+});
+
+describe("The rate limit of agents", () => {
+  const server = useServer({ KEYTAB_ENABLED: "true", RATE_LIMIT_AGENT: "3", RATE_LIMIT_API: "100" });
+
+  it("counts the calls of each agent by itself, of whatever kind they are, apart from the API's", async () => {
+    const [one, other] = [await Host.enroll(server), await Host.enroll(server)];
+    const codeOf = (call: Promise<unknown>) => call.then(() => 0).catch((error: ServiceError) => error.code);
+
+    // The first was counted while it enrolled.
+    const allowed = [await codeOf(one.heartbeat()), await codeOf(one.report([]))];
+    const refused = [await codeOf(one.heartbeat()), await codeOf(one.report([])), await codeOf(one.watch().next())];
+    const others = await codeOf(other.heartbeat());
+    const api = await one.client.rest("GET", "/api/v1/keytabs");
+    for (const host of [one, other]) host.close();
+
+    expect(allowed).to.deep.equal([0, 0]);
+    expect(refused).to.deep.equal([Code.ResourceExhausted, Code.ResourceExhausted, Code.ResourceExhausted]);
+    expect(others).to.equal(0);
+    expect([api.status, remaining(api)]).to.deep.equal([403, 99]);
   });
 });
 

@@ -1,55 +1,30 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { readDescriptors } from "../../../src/contract/generate-openapi.ts";
-import { Call, callOf } from "../../../src/server/wire/call.ts";
+import { callOf } from "../../../src/server/wire/call.ts";
 import { bindingsOf } from "../../../src/server/wire/http-rule.ts";
-import { RestDoor } from "../../../src/server/wire/rest.ts";
-import { unaryCalls } from "../../../src/server/wire/unary-calls.ts";
 import { Client } from "../../harness/client.ts";
+import { useRestDoor } from "./rest-door.ts";
 
-/** A service of test/proto behind the REST door alone: no chain, no database. */
-function startDoor(): Server {
-  const service = readDescriptors("test/proto").getService("transcoding.Transcoding");
-  if (service === undefined) throw new Error("test/proto has lost its service");
-  const implementation = {
-    listThings: ({ shelf, color, broken }: { shelf: string; color: string[]; broken: boolean }) =>
-      shelf === "empty" ? {} : { things: [{ name: [shelf, ...color].join(" "), broken }] },
-    downloadThing: ({ id }: { id: string }, context: Parameters<typeof callOf>[0]) => {
-      callOf(context).headers["content-disposition"] = `attachment; filename="${id}.bin"`;
-      return { contentType: "application/octet-stream", data: Buffer.from([0, 0xff, 0x0a]) };
-    },
-  };
-  const door = new RestDoor({
-    calls: unaryCalls(service, implementation as object, []),
-    streams: new Map(),
-    newCall: () =>
-      new Call(
-        {
-          door: "rest",
-          requestId: "r",
-          method: "GET",
-          address: "127.0.0.1",
-          header: () => undefined,
-          isOwnOrigin: () => true,
-        },
-        undefined as never,
-      ),
-    admit: () => Promise.resolve(),
-  });
-  return createServer((request, response) => door.handle(request, response));
-}
+const implementation = {
+  listThings: ({ shelf, color, broken }: { shelf: string; color: string[]; broken: boolean }) =>
+    shelf === "empty" ? {} : { things: [{ name: [shelf, ...color].join(" "), broken }] },
+  downloadThing: ({ id }: { id: string }, context: Parameters<typeof callOf>[0]) => {
+    callOf(context).headers["content-disposition"] = `attachment; filename="${id}.bin"`;
+    return { contentType: "application/octet-stream", data: Buffer.from([0, 0xff, 0x0a]) };
+  },
+  pageThings: ({ page }: { page: number }) => ({ data: [{ name: "one" }], total: 7, page, limit: 3 }),
+  countThings: ({ shelf }: { shelf: string }) =>
+    shelf === "empty"
+      ? {}
+      : { colors: { red: "two", "": "none" }, weights: { heavy: 9_007_199_254_740_993n }, total: 4 },
+};
 
 describe("The REST door", () => {
-  let server: Server;
+  const url = useRestDoor("transcoding.Transcoding", implementation);
   let client: Client;
-  before((done) => {
-    server = startDoor().listen(0, "127.0.0.1", () => {
-      client = new Client(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, undefined);
-      done();
-    });
+  before(() => {
+    client = new Client(url(), undefined);
   });
-  after((done) => void server.close(done));
 
   it("answers a bare array where response_body names a list, with every field present", async () => {
     const { status, body } = await client.rest("GET", "/api/v1/shelves/top/things");
@@ -83,6 +58,36 @@ describe("The REST door", () => {
 
     expect(response.headers.get("content-length")).to.equal("3");
     expect(await response.text()).to.equal("");
+  });
+
+  it("answers a map as an object, with 64 bits as text", async () => {
+    const { body } = await client.rest("GET", "/api/v1/shelves/top/count");
+
+    expect(body).to.deep.equal({
+      colors: { red: "two", "": "none" },
+      weights: { heavy: "9007199254740993" },
+      total: 4,
+    });
+  });
+
+  it("answers a map that nobody filled as an empty object", async () => {
+    const { body } = await client.rest("GET", "/api/v1/shelves/empty/count");
+
+    expect(body).to.deep.equal({ colors: {}, weights: {}, total: 0 });
+  });
+
+  it("says in headers which page it is, of an envelope that says it beside the data", async () => {
+    const { headers, body } = await client.rest("GET", "/api/v1/things?page=2");
+
+    const names = ["x-total-count", "x-page", "x-per-page"];
+    expect(names.map((name) => headers.get(name))).to.deep.equal(["7", "2", "3"]);
+    expect(body).to.deep.equal({ data: [{ name: "one", weight: null, broken: false }], total: 7, page: 2, limit: 3 });
+  });
+
+  it("says nothing of pages in headers where an answer only counts", async () => {
+    const { headers } = await client.rest("GET", "/api/v1/shelves/top/count");
+
+    expect([...headers.keys()].filter((name) => /^x-(total|page|per)/.test(name))).to.deep.equal([]);
   });
 });
 

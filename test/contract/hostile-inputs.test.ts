@@ -1,15 +1,16 @@
-import type { DescField } from "@bufbuild/protobuf";
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { expect } from "chai";
-import type { RestMethod } from "../../../src/server/wire/http-rule.ts";
-import { everyDoor } from "../../contract/caller.ts";
-import { callerOf, nameOf, type Sample, samples } from "../../contract/samples.ts";
-import { allMethods } from "../../contract/services.ts";
-import { useServer } from "../../harness/server.ts";
-import { errorLines } from "../wire/raw-http.ts";
+import type { RestMethod } from "../../src/server/wire/http-rule.ts";
+import { useServer } from "../harness/server.ts";
+import { errorLines } from "../server/wire/raw-http.ts";
+import { doorsOf } from "./caller.ts";
+import { callerOf, nameOf, type Sample, samples } from "./samples.ts";
+import { allMethods } from "./services.ts";
 
-const server = useServer();
+const server = useServer({ KEYTAB_ENABLED: "true" });
 const methods = (await allMethods()).filter(
-  ({ parent, input }) => parent.typeName.startsWith("holdfast.auth.") && input.fields.length > 0,
+  ({ parent, input }) =>
+    /^holdfast\.(auth|keytabs|agents|discovery)\./.test(parent.typeName) && input.fields.length > 0,
 );
 
 const texts = [
@@ -34,18 +35,28 @@ const times = ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2026-0
 const objects = [{}, { role: "x" }, { project_id: "x" }, { project_id: null, role: null }, null, "x", 5];
 const bytes = ["", "*", "AA==", "A".repeat(88), "A".repeat(520), "A".repeat(90_000)];
 
-/** JSON that a field of this kind should never be given, and some that it may. */
-function hostileFor(field: DescField): unknown[] {
+/** JSON that a field of this kind should never be given, and some that it may; within messages of a list too. */
+function hostileFor(field: DescField, given: unknown): unknown[] {
   const items = itemsFor(field);
+  if (Array.isArray(given) && field.message !== undefined) items.push(...elementsFor(field.message, given[0]));
   if (field.fieldKind !== "list") return [...items, [], {}, null, true];
-  return [items, items.slice(0, 1), Array(2000).fill(items[3]), [[]], {}, "x", null];
+  return [...items.map((item) => [item]), items, Array(2000).fill(items[3]), [[]], {}, "x", null];
 }
+
+/** A message of a list with one of its fields changed. */
+const elementsFor = ({ fields }: DescMessage, element: object): unknown[] =>
+  fields.flatMap((inner) =>
+    hostileFor(inner, undefined).map((value) => {
+      const { [inner.name]: _, ...others } = element as Sample;
+      return { ...others, [inner.localName]: value };
+    }),
+  );
 
 function itemsFor(field: DescField): unknown[] {
   if (field.message?.typeName === "google.protobuf.Timestamp") return times;
   if (field.message !== undefined) return objects;
   const kind = field.scalar === undefined ? "" : String(field.proto.type);
-  if (kind === "5") return integers;
+  if (kind === "5" || kind === "13") return integers;
   return kind === "12" ? bytes : [...texts, ...loneSurrogates];
 }
 
@@ -53,19 +64,19 @@ async function sampleOf(method: RestMethod): Promise<Sample> {
   return (await samples[nameOf(method)]?.(server)) ?? {};
 }
 
-describe("Hostile input to the methods of identities", () => {
+describe("Hostile input", () => {
   for (const method of methods) {
+    const doors = doorsOf(method).filter(([name]) => name !== "Connect");
+
     it(`is refused by ${method.name} or taken as it is, over REST and gRPC: never an unexpected error`, async function () {
       this.timeout(60_000);
       const caller = await callerOf(server, method);
       const sample = await sampleOf(method);
       const unexpected: string[] = [];
       for (const field of method.input.fields) {
-        for (const value of hostileFor(field)) {
-          for (const door of ["REST", "gRPC"] as const) {
-            const ending = await everyDoor[door](caller, method, { ...sample, [field.name]: value }).catch(
-              () => undefined,
-            );
+        for (const value of hostileFor(field, sample[field.name])) {
+          for (const [door, call] of doors) {
+            const ending = await call(caller, method, { ...sample, [field.name]: value }).catch(() => undefined);
             if (ending?.ok === false && ["INTERNAL_ERROR", "SERVICE_UNAVAILABLE", ""].includes(ending.code)) {
               unexpected.push(`${door} ${field.name} ${JSON.stringify(value).slice(0, 60)}: ${ending.code}`);
             }

@@ -1,0 +1,144 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { asKey } from "../../../src/server/seal/seal.ts";
+import { Call, callOf } from "../../../src/server/wire/call.ts";
+import { authorizing, recording, validating } from "../../../src/server/wire/chain.ts";
+import { Documents } from "../../../src/server/wire/documents.ts";
+import { doors } from "../../../src/server/wire/doors.ts";
+import { replaying } from "../../../src/server/wire/idempotency.ts";
+import type { Identity } from "../../../src/server/wire/identity.ts";
+import { cleartextListener, type Listener } from "../../../src/server/wire/listener.ts";
+import { type Preparation, preparing } from "../../../src/server/wire/preparing.ts";
+import type { HttpRequest } from "../../../src/server/wire/rest-answer.ts";
+import { unitOfWork } from "../../../src/server/wire/unit-of-work.ts";
+import { Client } from "../../harness/client.ts";
+import type { TestServer } from "../../harness/server.ts";
+import { testService } from "./rest-door.ts";
+
+const permission = "secret:write";
+
+/**
+ * The service of test/proto/orders behind all doors and the whole chain, on the engines of a test server. An order is a
+ * row; its name says what comes of it: "failing" fails once it is written, "undecided" asks for no project itself.
+ */
+export class Orders {
+  readonly descriptor = testService("orders.Orders");
+  /** What orders wait for. */
+  prepare: Preparation = async () => "";
+  readonly #server: TestServer;
+  #listener: Listener | undefined;
+  #url = "";
+
+  constructor(server: TestServer) {
+    this.#server = server;
+  }
+
+  async start(): Promise<void> {
+    const { audit, logger, seal } = this.#server.server.core;
+    await this.#server.sql("create table ordered (name text not null)");
+    const [{ id: organizationId }] = await this.#server.sql("select id from organization");
+    const prepare: Preparation = (message, call, signal) => this.prepare(message, call, signal);
+    const services = [
+      {
+        descriptor: this.descriptor,
+        implementation: this.#implementation(),
+        preparations: { placeOrder: prepare, watchOrders: prepare },
+      },
+    ];
+    const handler = doors({
+      services,
+      admit: async (call) => {
+        const where = /^Bearer (.+)$/.exec(call.source.header("authorization") ?? "")?.[1];
+        if (where !== undefined) call.identity = identity(this.#server.admin.id, organizationId, where);
+      },
+      chain: [
+        recording(audit, logger),
+        authorizing(new Set()),
+        validating(logger),
+        preparing(services),
+        unitOfWork(audit),
+        replaying(asKey(await seal.serviceKey("idempotency"))),
+      ],
+      newCall: (request) => this.#newCall(request),
+      documents: new Documents(new URL("../../../gen/openapi.json", import.meta.url)),
+      isHealthy: () => Promise.resolve(true),
+      shutdown: new AbortController().signal,
+    });
+    this.#listener = cleartextListener(handler);
+    const { port } = await this.#listener.listen("127.0.0.1", 0);
+    this.#url = `http://127.0.0.1:${port}`;
+  }
+
+  async stop(): Promise<void> {
+    await this.#listener?.close(0);
+  }
+
+  /** Somebody who may order everywhere, or in one project only. */
+  client(where = "everywhere"): Client {
+    return new Client(this.#url, where);
+  }
+
+  /** The names of all orders, in the order that they were made. */
+  async names(): Promise<string[]> {
+    const rows = await this.#server.sql("select name from ordered order by ctid");
+    return rows.map(({ name }) => name);
+  }
+
+  #implementation() {
+    const write = async (context: HandlerContext, name: string) => {
+      await callOf(context).query("insert into ordered (name) values ($1)", [name]);
+      if (name === "failing") throw new Error("of the test");
+    };
+    return {
+      placeOrder: async ({ name }: { name: string }, context: HandlerContext) => {
+        const call = callOf(context);
+        const prepared = await call.prepared;
+        if (name !== "undecided") call.authorizeIn(this.#server.projectId);
+        await write(context, name);
+        call.about({ name, projectId: this.#server.projectId });
+        return { name, prepared: String(prepared) };
+      },
+      noteOrder: async ({ name }: { name: string }, context: HandlerContext) => {
+        callOf(context).about({ name });
+        await write(context, name);
+        return { name };
+      },
+      async *watchOrders(_: object, context: HandlerContext) {
+        yield { name: "watched", prepared: callOf(context).prepared === undefined ? "" : "somehow" };
+      },
+    };
+  }
+
+  #newCall({ headers, method = "", url = "" }: HttpRequest): Call {
+    const header = (name: string) => headers[name] as string | undefined;
+    const door = url.startsWith("/orders.") ? ("rpc" as const) : ("rest" as const);
+    const requestId = header("x-request-id") ?? "r";
+    const source = { door, requestId, method, address: "127.0.0.1", header, isOwnOrigin: () => true };
+    return new Call(source, this.#server.server.core.db);
+  }
+}
+
+function identity(id: string, organizationId: string, where: string): Identity {
+  const held = new Set([permission]);
+  return {
+    id,
+    type: "machine_identity",
+    name: where,
+    organizationId,
+    credentialVersion: 1,
+    ofInstance: true,
+    roles: new Set(),
+    permissions: where === "everywhere" ? held : new Set(),
+    projectPermissions: new Map(where === "everywhere" ? [] : [[where, held]]),
+    rateLimitPerMinute: undefined,
+    credential: undefined,
+    admits: () => true,
+  };
+}
+
+/** Orders for the tests of the surrounding `describe` or file. */
+export function useOrders(server: TestServer): Orders {
+  const orders = new Orders(server);
+  before(() => orders.start());
+  after(() => orders.stop());
+  return orders;
+}

@@ -60,6 +60,21 @@ export function enctypeNumber(text: string): number | undefined {
   return number >= -0x8000 && number <= 0x7fff ? number : undefined;
 }
 
+/** What krb5.conf names lists of types by (MIT's krb5.conf, "Encryption types"), with `default` as MIT has it. */
+const families = new Map([
+  ["default", [18, 17, 20, 19, 16, 23, 25, 26]],
+  ["aes", [18, 17, 20, 19]],
+  ["rc4", [23]],
+  ["des3", [16]],
+  ["camellia", [26, 25]],
+]);
+
+/** The names of the types that a family of krb5.conf stands for, in any case, whether it adds or removes them there. */
+export function enctypeFamily(text: string): readonly string[] | undefined {
+  const name = text.trim().toLowerCase().replace(/^[-+]/, "");
+  return families.get(name)?.map(enctypeName);
+}
+
 /** How far a type protects. Of an unknown one nothing can be said, so it is neither strong nor weak. */
 export function enctypeStrength(number: number): "strong" | "weak" | "broken" | "unknown" {
   const enctype = byNumber.get(number);

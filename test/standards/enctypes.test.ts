@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { enctypeName, enctypeNumber, enctypeStrength, enctypes } from "../../src/standards/enctypes.ts";
+import { enctypeFamily, enctypeName, enctypeNumber, enctypeStrength, enctypes } from "../../src/standards/enctypes.ts";
 
 const known = [
   [20, "aes256-cts-hmac-sha384-192", ["aes256-sha2"], "RFC 8009", "strong"],
@@ -63,5 +63,23 @@ describe("The encryption types", () => {
     const numbers = ["etype-32768", "etype--32769", "etype-1e3", "etype-", "etype-0x12", "etype-1.5", "etype-18 x"];
 
     for (const text of [...texts, ...numbers]) expect(enctypeNumber(text), text).to.equal(undefined);
+  });
+
+  it("are members of the families of krb5.conf, which are no types", () => {
+    const aes = [18, 17, 20, 19].map(enctypeName);
+    const camellia = [26, 25].map(enctypeName);
+
+    expect(enctypeFamily("aes")).to.deep.equal(aes);
+    expect(enctypeFamily(" AES\n")).to.deep.equal(aes);
+    expect(enctypeFamily("camellia")).to.deep.equal(camellia);
+    expect(enctypeFamily("-rc4")).to.deep.equal(["arcfour-hmac"]);
+    expect(enctypeFamily("+des3")).to.deep.equal(["des3-cbc-sha1"]);
+    expect(enctypeFamily("DEFAULT")).to.have.members([...aes, ...camellia, "des3-cbc-sha1", "arcfour-hmac"]);
+    for (const { name, aliases } of enctypes) {
+      for (const each of [name, ...aliases]) expect(enctypeFamily(each), each).to.equal(undefined);
+    }
+    for (const text of ["", "-", "--rc4", "aes256", "constructor"]) {
+      expect(enctypeFamily(text), text).to.equal(undefined);
+    }
   });
 });

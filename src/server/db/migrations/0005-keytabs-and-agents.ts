@@ -37,6 +37,9 @@ export class Migration0005 extends Migration {
     );
     this.addSql(`create index "keytab_project_id_index" on "keytab" ("project_id")`);
     this.addSql(
+      `create index "keytab_organization_id_principal_index" on "keytab" ("organization_id", hashtextextended(principal, 0), "kvno") where deleted_at is null`,
+    );
+    this.addSql(
       `create unique index "keytab_organization_id_keytab_hash_key" on "keytab" ("organization_id", "keytab_hash") where deleted_at is null`,
     );
     this.addSql(
@@ -46,16 +49,19 @@ export class Migration0005 extends Migration {
       `alter table "keytab_version" add constraint "keytab_version_keytab_id_version_key" unique ("keytab_id", "version")`,
     );
     this.addSql(
-      `create table "discovered_keytab" ("id" uuid not null default uuidv7(), "organization_id" uuid not null, "agent_id" uuid not null, "file_path" text not null, "root" text not null, "keytab_hash" text not null, "principal" text not null, "realm" text not null, "kvno" bigint not null, "encryption_types" text[] not null, "file_permissions" text not null, "file_owner" text not null, "findings" text[] not null default '{}', "managed_keytab_id" uuid null, "ignored_at" timestamptz(3) null, "ignored_reason" text null, "stale" boolean not null default false, "scan_id" uuid not null, "discovered_at" timestamptz(3) not null default now(), "last_seen_at" timestamptz(3) not null default now(), primary key ("id"))`,
+      `create table "discovered_keytab" ("id" uuid not null default uuidv7(), "organization_id" uuid not null, "agent_id" uuid not null, "file_path" text not null, "root" text not null, "keytab_hash" text not null, "principal" text not null, "realm" text not null, "kvno" bigint not null, "encryption_types" text[] not null, "file_permissions" text not null, "file_owner" text not null, "findings" text[] not null default '{}', "managed_keytab_id" uuid null, "ignored_at" timestamptz(3) null, "ignored_reason" text null, "stale" boolean not null default false, "scan_id" uuid not null, "discovered_at" timestamptz(3) not null default now(), "last_seen_at" timestamptz(3) not null default now(), primary key ("id")) with (fillfactor = 50)`,
     );
     this.addSql(
-      `create index "discovered_keytab_organization_id_keytab_hash_index" on "discovered_keytab" ("organization_id", "keytab_hash")`,
+      `create index "discovered_keytab_organization_id_keytab_hash_index" on "discovered_keytab" ("organization_id", "keytab_hash", "agent_id")`,
+    );
+    this.addSql(
+      `create index "discovered_keytab_organization_id_principal_index" on "discovered_keytab" ("organization_id", hashtextextended(principal, 0), "kvno") where not stale`,
     );
     this.addSql(
       `create index "discovered_keytab_managed_keytab_id_index" on "discovered_keytab" ("managed_keytab_id")`,
     );
     this.addSql(
-      `alter table "discovered_keytab" add constraint "discovered_keytab_agent_id_file_path_key" unique ("agent_id", "file_path")`,
+      `create unique index "discovered_keytab_agent_id_file_path_key" on "discovered_keytab" (agent_id, sha256(replace(file_path, '\\', '\\\\')::bytea))`,
     );
     this.addSql(
       `alter table "cipher_policy" add constraint "cipher_policy_enforcement_mode_check" check ("enforcement_mode" in ('warn', 'enforce'))`,
@@ -70,7 +76,7 @@ export class Migration0005 extends Migration {
       `alter table "agent_command" add constraint "agent_command_status_check" check ("status" in ('pending', 'uploaded', 'changed', 'failed'))`,
     );
     this.addSql(
-      `alter table "keytab" add constraint "keytab_project_id_foreign" foreign key ("project_id") references "project" ("id") on delete restrict`,
+      `alter table "keytab" add constraint "keytab_project_id_foreign" foreign key ("project_id") references "project" ("id")`,
     );
     this.addSql(
       `alter table "keytab" add constraint "keytab_status_check" check ("status" in ('active', 'disabled', 'expired'))`,

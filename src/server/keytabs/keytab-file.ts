@@ -1,0 +1,48 @@
+import { KeytabError, parseKeytab } from "../../standards/keytab.ts";
+import { keytabWarnings } from "../../standards/keytab-warnings.ts";
+import { invalid, invalidField } from "../errors.ts";
+import type { Call } from "../wire/call.ts";
+import { readRules } from "./cipher-policies.ts";
+import type { KeytabContents } from "./keytab.ts";
+import { type Compliance, notAllowed, verdictOf } from "./verdict.ts";
+
+/** A file that somebody brought, and what is in it. */
+export interface KeytabFile {
+  readonly bytes: Uint8Array;
+  readonly contents: KeytabContents;
+  /** What is legal and worth a second look; for the audit log. */
+  readonly warnings: string[];
+}
+
+/** Reads a file. Throws VALIDATION_ERROR, which says at which byte the fault is and nothing of what is there. */
+export function readKeytab(bytes: Uint8Array): KeytabFile {
+  try {
+    const keytab = parseKeytab(bytes);
+    const { principal, realm, kvno, encryptionTypes, entries, hash } = keytab;
+    return {
+      bytes,
+      contents: {
+        principal,
+        realm,
+        kvno,
+        encryptionTypes: [...encryptionTypes],
+        entryCount: entries.length,
+        keytabHash: hash,
+      },
+      warnings: keytabWarnings(bytes, keytab).map(({ kind }) => kind),
+    };
+  } catch (error) {
+    throw error instanceof KeytabError ? invalidField("keytab_data", error.message) : error;
+  }
+}
+
+/** What the cipher policy says of a file; under `enforce`, what it does not allow is refused (G-6.15). */
+export async function judge(call: Call, { contents: { encryptionTypes } }: KeytabFile): Promise<Compliance> {
+  const rules = await readRules(call, call.caller.organizationId);
+  const { compliance, violations } = verdictOf(encryptionTypes, rules);
+  if (rules.enforced && compliance === "non_compliant") {
+    const outside = Object.keys(violations).filter((cipher) => violations[cipher] === notAllowed);
+    throw invalid(outside.map((cipher) => ({ field: "keytab_data", message: `${cipher}: ${notAllowed}` })));
+  }
+  return compliance;
+}

@@ -3,9 +3,17 @@ import { Agent } from "../agents/agent.ts";
 import { createdAt, id, tenantFilter, time } from "../db/columns.ts";
 import { Keytab } from "../keytabs/keytab.ts";
 
+/** SQL for what stands for a path, which may be longer than an index takes. */
+export const pathKey = (column: string) => `sha256(replace(${column}, '\\', '\\\\')::bytea)`;
+
+/** SQL for what makes a file unique: its path on the host of its agent. */
+export const fileKey = `agent_id, ${pathKey("file_path")}`;
+
 /**
  * A keytab file on a host, as its agent last reported it. Its state follows from what is kept: stale, or else imported
  * when a keytab that is not deleted manages it, or else ignored when somebody said so, or else discovered (gaps 7.1).
+ * Half of each page is left free (fillfactor, which the migration sets): a report that says nothing new writes there, and
+ * touches no index.
  */
 export const DiscoveredKeytab = defineEntity({
   name: "DiscoveredKeytab",
@@ -31,14 +39,25 @@ export const DiscoveredKeytab = defineEntity({
     ignoredAt: time().nullable(),
     ignoredReason: p.text().nullable(),
     stale: p.boolean().default(false),
-    /** The scan that saw it last. */
+    /** The scan that saw it last, or that saw that it is gone or could not look. */
     scanId: p.uuid(),
     discoveredAt: createdAt(),
     lastSeenAt: createdAt(),
   },
-  uniques: [{ name: "discovered_keytab_agent_id_file_path_key", properties: ["agentId", "filePath"] }],
   indexes: [
-    { name: "discovered_keytab_organization_id_keytab_hash_index", properties: ["organizationId", "keytabHash"] },
+    {
+      name: "discovered_keytab_agent_id_file_path_key",
+      expression: `create unique index "discovered_keytab_agent_id_file_path_key" on "discovered_keytab" (${fileKey})`,
+    },
+    {
+      name: "discovered_keytab_organization_id_keytab_hash_index",
+      properties: ["organizationId", "keytabHash", "agentId"],
+    },
+    {
+      name: "discovered_keytab_organization_id_principal_index",
+      // A principal may be longer than an index takes.
+      expression: `create index "discovered_keytab_organization_id_principal_index" on "discovered_keytab" ("organization_id", hashtextextended(principal, 0), "kvno") where not stale`,
+    },
     { name: "discovered_keytab_managed_keytab_id_index", properties: ["managedKeytabId"] },
   ],
   filters: tenantFilter,

@@ -1,19 +1,7 @@
-import { randomUUID } from "node:crypto";
-import {
-  chmodSync,
-  closeSync,
-  fstatSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, isAbsolute, join } from "node:path";
+import { isAbsolute, join } from "node:path";
+import { ExposedFile, readPrivateFile, writePrivateFile } from "../client/private-file.ts";
 import { Failure } from "./failure.ts";
 
 /** What `holdfast login` keeps. */
@@ -34,53 +22,28 @@ export function credentialsPath(): string {
 /** Undefined when nobody is logged in. Throws a Failure for a file that others could have read or replaced. */
 export function readCredentials(): Credentials | undefined {
   const path = credentialsPath();
-  const file = open(path);
-  if (file === undefined) return undefined;
+  const text = explainingExposure(() => readPrivateFile(path));
   try {
-    // The very file that is read: one looked at by its name could be another by then.
-    if (fstatSync(file).mode & 0o077) throw exposed(path, "can be read by other users", `chmod 600 ${path}`);
-    if (statSync(dirname(path)).mode & 0o022)
-      throw exposed(dirname(path), "can be changed by other users", `chmod 700 ${dirname(path)}`);
-    return JSON.parse(readFileSync(file, "utf8")) as Credentials;
-  } catch (error) {
-    if (error instanceof SyntaxError) throw new Failure("authentication", `${path} is damaged; log in again`);
-    throw error;
-  } finally {
-    closeSync(file);
-  }
-}
-
-const exposed = (path: string, fault: string, remedy: string) =>
-  new Failure("authentication", `${path} ${fault}, so it is not used`, [
-    `close it with: ${remedy}`,
-    "others may have the token: end it with holdfast logout, and log in again",
-  ]);
-
-function open(path: string): number | undefined {
-  try {
-    return openSync(path, "r");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
+    return text === undefined ? undefined : (JSON.parse(text) as Credentials);
+  } catch {
+    throw new Failure("authentication", `${path} is damaged; log in again`);
   }
 }
 
 /** Replaces the file whole: a reader finds the old credentials or the new ones. */
 export function writeCredentials(credentials: Credentials): void {
-  const path = credentialsPath();
-  mkdirSync(dirname(path), { recursive: true });
-  chmodSync(dirname(path), 0o700);
-  const fresh = `${path}.${randomUUID()}`;
-  const file = openSync(fresh, "wx", 0o600);
+  explainingExposure(() => writePrivateFile(credentialsPath(), `${JSON.stringify(credentials, null, 2)}\n`));
+}
+
+function explainingExposure<T>(work: () => T): T {
   try {
-    writeSync(file, `${JSON.stringify(credentials, null, 2)}\n`);
-    fsyncSync(file);
-    renameSync(fresh, path);
+    return work();
   } catch (error) {
-    rmSync(fresh, { force: true });
-    throw error;
-  } finally {
-    closeSync(file);
+    if (!(error instanceof ExposedFile)) throw error;
+    throw new Failure("authentication", error.message, [
+      `close it with: ${error.remedy}`,
+      "others may have the token: end it with holdfast logout, and log in again",
+    ]);
   }
 }
 

@@ -1,7 +1,10 @@
 import { Argument, Command } from "commander";
 import { version } from "../version.ts";
+import { declareAgentCommands } from "./commands/agent.ts";
+import { declareAgentAdminCommands } from "./commands/agent-admin.ts";
 import { declareHostCommands } from "./commands/host.ts";
 import { declareIdentityCommands } from "./commands/identity.ts";
+import { declareKeytabCommands } from "./commands/keytab.ts";
 import { declareLoginCommands } from "./commands/login.ts";
 import { examples } from "./commands/options.ts";
 import { declareRoleCommands } from "./commands/role.ts";
@@ -34,11 +37,14 @@ export function createProgram(): Command {
   declareLoginCommands(program);
   declareSecretCommands(program);
   declareRunCommand(program);
+  declareKeytabCommands(program);
+  declareAgentCommands(program);
   declareTokenCommands(program);
   const admin = program.command("admin").description("people, machines and roles; and the server's own host");
   declareUserCommands(admin);
   declareIdentityCommands(admin);
   declareRoleCommands(admin);
+  declareAgentAdminCommands(admin);
   declareHostCommands(admin);
   program
     .command("completion")

@@ -1,12 +1,10 @@
 import { type Api, connectApi } from "../client/api.ts";
-import { loginWithClientSecret, type Token } from "../client/login.ts";
+import { KeptToken } from "../client/kept-token.ts";
+import { loginWithClientSecret } from "../client/login.ts";
 import { version } from "../version.ts";
 import { credentialsPath, readCredentials } from "./credentials-file.ts";
 import { Failure, usage } from "./failure.ts";
 import { certificateAuthorities, serverUrl, setting } from "./settings.ts";
-
-/** A token this close to its end is not used: the call would outlive it. */
-const marginMs = 30_000;
 
 /** A server that is called without a credential, as when logging in. */
 export const anonymous = (url: string): Api => connect(url);
@@ -34,7 +32,8 @@ function sessionOfEnvironment(url: string): Api {
   if (token !== undefined) return authorized(url, token);
   const [clientId = "", clientSecret = ""] = [setting("CLIENT_ID"), setting("CLIENT_SECRET")];
   const login = () => loginWithClientSecret(anonymous(url), clientId, clientSecret);
-  return connect(url, keptInMemory(login));
+  const kept = new KeptToken();
+  return connect(url, () => kept.get(login));
 }
 
 /** The server of a login: as given, as the environment says, or as the last time. */
@@ -73,20 +72,4 @@ function connect(url: string, token?: () => Promise<string>): Api {
     onLimit: (waitMs) =>
       process.stderr.write(`holdfast: the limit of requests is reached; going on in ${Math.ceil(waitMs / 1000)} s\n`),
   });
-}
-
-/** Logs in before the first call, once for all calls at that time, and again when the token is about to end. */
-function keptInMemory(login: () => Promise<Token>): () => Promise<string> {
-  let current: Promise<Token> | undefined;
-  let endsAt = 0;
-  return async () => {
-    if (current === undefined || Date.now() > endsAt) {
-      endsAt = Number.POSITIVE_INFINITY;
-      current = login().then((token) => {
-        endsAt = token.expiresAt.getTime() - marginMs;
-        return token;
-      });
-    }
-    return (await current).token;
-  };
 }

@@ -6,6 +6,8 @@ const perPage = 100;
 interface Page<Row> {
   readonly data: Row[];
   readonly pagination?: Pagination | undefined;
+  /** Of the lists that have no `pagination`. */
+  readonly total?: number;
 }
 
 /** Everything that a paged list holds, as in `allPages((page) => api(UserService).listUsers({ search, ...page }))`. */
@@ -14,8 +16,8 @@ export async function allPages<Row>(
 ): Promise<Row[]> {
   const rows: Row[] = [];
   for (let page = 1; ; page += 1) {
-    const { data, pagination } = await list({ page, perPage });
+    const { data, pagination, total = pagination?.total ?? 0 } = await list({ page, perPage });
     rows.push(...data);
-    if (data.length === 0 || page * perPage >= (pagination?.total ?? 0)) return rows;
+    if (data.length === 0 || page * perPage >= total) return rows;
   }
 }

@@ -72,6 +72,8 @@ describe("the program holdfast", function () {
       ["holdfast secret r", ["rollback", "rm", "restore"]],
       ["holdfast secret get KEY --pro", ["--project"]],
       ["holdfast admin identity secret ", ["create", "list", "revoke", "-h", "--help"]],
+      ["holdfast keytab discovered i", ["import", "ignore"]],
+      ["holdfast agent scan --no-", ["--no-default-places"]],
       ["holdfast completion z", ["zsh"]],
       ["holdfast secret set KEY --file ", []],
       ["holdfast run -- secret ", []],

@@ -116,6 +116,13 @@ describe("holdfast on a terminal", function () {
     expect(plain.text).to.include("fit on a line of this terminal in one piece\n");
   });
 
+  it("shows no keys of a keytab", async () => {
+    const { status, text } = await type("keytab download kt_0193b1d2-6a3e-7c1b-9a70-0d6c4f1f3f55");
+
+    expect(status).to.equal(2);
+    expect(text).to.equal("holdfast: keys are not for a terminal; name a file with --output\n");
+  });
+
   it("shows how far long work is, and cleans up behind it", async () => {
     const { status, screen, text } = await type("admin rewrap");
 

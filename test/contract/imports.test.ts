@@ -14,7 +14,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ocsp: ["standards"],
   contract: ["errors", "server", "wire"],
   // What a policy or a scan says of a file is said of one here too.
-  cli: ["admin", "agent", "client", "discovery", "explain-start", "keytabs", "standards", "server", "main", "version"],
+  cli: ["admin", "agent", "client", "explain-start", "standards", "server", "main", "version"],
   config: [],
   errors: [],
   logging: [],
@@ -32,7 +32,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   // What manages keytabs knows of files on hosts only where they are kept; what finds them knows both.
   keytabs: ["audit", "auth", "context", "db", "errors", "jobs", "logging", "seal", "standards", "wire"],
   agents: ["audit", "auth", "config", "context", "db", "errors", "jobs", "logging", "seal", "wake", "wire"],
-  discovery: ["agents", "audit", "auth", "context", "db", "errors", "jobs", "keytabs", "seal", "wire"],
+  discovery: ["agents", "audit", "auth", "context", "db", "errors", "jobs", "keytabs", "seal", "standards", "wire"],
   health: ["context", "db", "wire"],
   server: [
     "version",

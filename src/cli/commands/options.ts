@@ -6,6 +6,13 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
+/** A moment of RFC 3339. */
+export function instant(text: string): Date {
+  const time = new Date(/^\d{4}-\d\d-\d\dT\d\d:\d\d.*(Z|[+-]\d\d:\d\d)$/i.test(text) ? text : Number.NaN);
+  if (Number.isNaN(time.getTime())) throw new InvalidArgumentError("It must be a time as in 2027-01-31T12:00:00Z.");
+  return time;
+}
+
 /** Words separated by commas; the option may be given more than once. */
 export const words = (text: string, earlier: readonly string[] = []): string[] => [
   ...earlier,

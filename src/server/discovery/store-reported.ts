@@ -1,9 +1,9 @@
 import type { ReportedKeytab } from "../../../gen/ts/holdfast/discovery/v1/keytab_report_service_pb.ts";
+import { canonicalCipher } from "../../standards/cipher-policy.ts";
+import { findingsOfFile } from "../../standards/keytab-findings.ts";
 import { run } from "../db/database.ts";
-import { canonicalCipher } from "../keytabs/verdict.ts";
 import type { Call } from "../wire/call.ts";
 import { fileKey, pathKey } from "./discovered-keytab.ts";
-import { findingsOfFile } from "./findings-of-file.ts";
 
 /** How many files a report tells something new of. */
 export interface Stored {

@@ -1,5 +1,5 @@
+import { type CipherRules, type PolicyTerms, rulesOf } from "../../standards/cipher-policy.ts";
 import type { Queries } from "../db/database.ts";
-import { type CipherRules, type PolicyTerms, rulesOf } from "./verdict.ts";
 
 /** A cipher policy as it is kept. */
 export interface CipherPolicyFields extends PolicyTerms {

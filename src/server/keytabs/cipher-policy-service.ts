@@ -1,11 +1,11 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type * as pb from "../../../gen/ts/holdfast/keytabs/v1/cipher_policy_service_pb.ts";
+import type { PolicyTerms } from "../../standards/cipher-policy.ts";
 import { timestampOf } from "../db/timestamp.ts";
 import { callOf } from "../wire/call.ts";
 import { type CipherPolicyFields, readPolicy, replacePolicy } from "./cipher-policies.ts";
 import { termsOf } from "./policy-terms.ts";
 import { previewPolicy } from "./preview.ts";
-import type { PolicyTerms } from "./verdict.ts";
 
 /** The methods of cipher_policy_service.proto. */
 export class CipherPolicyService implements ServiceImpl<typeof pb.CipherPolicyService> {

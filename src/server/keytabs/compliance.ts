@@ -1,9 +1,10 @@
+import { type Verdict, verdictOf } from "../../standards/cipher-policy.ts";
 import { conflict } from "../errors.ts";
 import type { Logger } from "../logging.ts";
 import type { Call } from "../wire/call.ts";
 import { readRules } from "./cipher-policies.ts";
 import { lockKeytab } from "./find-keytab.ts";
-import { type Verdict, verdictOf, verdictSql } from "./verdict.ts";
+import { verdictSql } from "./verdict-sql.ts";
 
 /** A statement must end within the time limit of the pool, also where rows are many and the database is busy. */
 const batchSize = 5000;

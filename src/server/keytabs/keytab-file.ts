@@ -1,10 +1,10 @@
+import { type Compliance, notAllowed, verdictOf } from "../../standards/cipher-policy.ts";
 import { KeytabError, parseKeytab } from "../../standards/keytab.ts";
 import { keytabWarnings } from "../../standards/keytab-warnings.ts";
 import { invalid, invalidField } from "../errors.ts";
 import type { Call } from "../wire/call.ts";
 import { readRules } from "./cipher-policies.ts";
 import type { KeytabContents } from "./keytab.ts";
-import { type Compliance, notAllowed, verdictOf } from "./verdict.ts";
 
 /** A file that somebody brought, and what is in it. */
 export interface KeytabFile {

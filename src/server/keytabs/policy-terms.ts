@@ -1,7 +1,7 @@
 import type * as pb from "../../../gen/ts/holdfast/keytabs/v1/cipher_policy_service_pb.ts";
+import { canonicalCipher, type PolicyTerms } from "../../standards/cipher-policy.ts";
 import { enctypeFamily } from "../../standards/enctypes.ts";
 import { type FieldFault, invalid } from "../errors.ts";
-import { canonicalCipher, type PolicyTerms } from "./verdict.ts";
 
 /**
  * The terms that a request gives, as given but for blanks around a name and names that come twice (G-6.13): two names of

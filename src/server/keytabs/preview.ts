@@ -3,10 +3,11 @@ import type {
   CipherPolicyPreviewSchema,
   PreviewTotalsSchema,
 } from "../../../gen/ts/holdfast/keytabs/v1/cipher_policy_service_pb.ts";
+import { type Compliance, type PolicyTerms, rulesOf, verdictOf } from "../../standards/cipher-policy.ts";
 import type { Queries } from "../db/database.ts";
 import { readRules } from "./cipher-policies.ts";
 import { keytabId } from "./keytab-record.ts";
-import { type Compliance, type PolicyTerms, rulesOf, verdictOf, verdictSql } from "./verdict.ts";
+import { verdictSql } from "./verdict-sql.ts";
 
 interface Changing {
   readonly id: string;

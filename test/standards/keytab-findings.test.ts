@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { findingsOfFile } from "../../../src/server/discovery/findings-of-file.ts";
+import { findingsOfFile } from "../../src/standards/keytab-findings.ts";
 
 const harmless = { filePermissions: "0600", fileOwner: "root:root", principal: "HTTP/web@EXAMPLE.COM", kvnos: [3, 4] };
 

@@ -1,4 +1,4 @@
-import { enctypeName, enctypeNumber } from "../../standards/enctypes.ts";
+import { enctypeName, enctypeNumber } from "./enctypes.ts";
 
 /** What a cipher policy says. */
 export interface PolicyTerms {
@@ -42,13 +42,6 @@ export function verdictOf(encryptionTypes: readonly string[], rules: CipherRules
     ]),
   };
 }
-
-/**
- * SQL for the verdict of the rules in two parameters, as in "$2", on a column of canonical names: for many rows at once,
- * by the same rules as `verdictOf`.
- */
-export const verdictSql = (types: string, allowed: string, deprecated: string) =>
-  `case when not ${types} <@ ${allowed} then 'non_compliant' when ${types} && ${deprecated} then 'warning' else 'compliant' end`;
 
 /** The name by which encryption types are compared. One that nobody knows is kept, and equals only itself. */
 export function canonicalCipher(text: string): string {

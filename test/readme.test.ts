@@ -12,7 +12,7 @@ const [, walk = ""] = readme.split("## A first secret");
 const commands = [...walk.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, text = ""]) => text);
 
 describe("the README", () => {
-  it("leads to a first secret by the command line, REST, gRPC and Connect when its commands are pasted into a shell", async function () {
+  it("leads to a first secret by the command line, REST, gRPC and Connect, and to a keytab, when its commands are pasted into a shell", async function () {
     this.timeout(60_000);
     if (spawnSync("curl", ["--version"]).error !== undefined) {
       console.log("      (curl is not installed, so the README's commands cannot be run)");
@@ -22,7 +22,7 @@ describe("the README", () => {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-readme-"));
     try {
       await server.start();
-      for (const name of ["gen", "src", "node_modules", "package.json"])
+      for (const name of ["gen", "src", "test", "node_modules", "package.json"])
         symlinkSync(join(root, name), join(folder, name));
       const env = {
         ...process.env,
@@ -35,6 +35,7 @@ describe("the README", () => {
       const output = await run(commands.join("\n"), folder, env);
 
       expect(output.match(/correct horse/g)).to.have.length(5);
+      expect(output).to.match(/KVNO Timestamp .*Principal[^]*\(aes256-cts-hmac-sha1-96\)/);
     } finally {
       await server.stop();
       rmSync(folder, { recursive: true, force: true });

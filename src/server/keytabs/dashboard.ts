@@ -8,7 +8,7 @@ import type {
 } from "../../../gen/ts/holdfast/keytabs/v1/keytab_service_pb.ts";
 import type { Queries } from "../db/database.ts";
 import { timestampOf } from "../db/timestamp.ts";
-import { countKvnosBehind, countSharedKeys } from "./findings.ts";
+import { isKvnoBehindAmongAll, isSharedKeyAmongAll } from "./findings.ts";
 import { keytabId, lifecycle } from "./keytab-record.ts";
 
 type KeytabsCounted = MessageInitShape<typeof KeytabOverviewSchema> & {
@@ -78,14 +78,16 @@ async function listExpiring(queries: Queries, organizationId: string, expiringDa
   return rows.map((row) => ({ ...row, id: keytabId(row.id), expiresAt: timestampOf(row.expiresAt) }));
 }
 
+const onHosts = "from discovered_keytab f where f.organization_id = $1 and not f.stale";
+
 async function countFindings(queries: Queries, organizationId: string): Promise<Findings> {
   const [counted] = await queries.query<Findings>(
-    `select count(*) filter (where 'world_readable' = any(findings))::int as "worldReadable",
-       count(*) filter (where 'group_readable' = any(findings))::int as "groupReadable",
-       count(*) filter (where 'wrong_owner' = any(findings))::int as "wrongOwner",
-       count(*) filter (where 'old_kvnos' = any(findings))::int as "oldKvnos",
-       (${countSharedKeys}) as "sharedKey"
-     from discovered_keytab where organization_id = $1 and not stale`,
+    `select count(*) filter (where 'world_readable' = any(f.findings))::int as "worldReadable",
+       count(*) filter (where 'group_readable' = any(f.findings))::int as "groupReadable",
+       count(*) filter (where 'wrong_owner' = any(f.findings))::int as "wrongOwner",
+       count(*) filter (where 'old_kvnos' = any(f.findings))::int as "oldKvnos",
+       (select count(*)::int ${onHosts} and ${isSharedKeyAmongAll("f", "$1")}) as "sharedKey"
+     ${onHosts}`,
     [organizationId],
   );
   return counted as Findings;
@@ -93,6 +95,9 @@ async function countFindings(queries: Queries, organizationId: string): Promise<
 
 /** The dearest count of all, beside the others and not after them. */
 async function countBehind(queries: Queries, organizationId: string): Promise<number> {
-  const [counted] = await queries.query<{ files: number }>(countKvnosBehind, [organizationId]);
+  const [counted] = await queries.query<{ files: number }>(
+    `select count(*)::int as files ${onHosts} and ${isKvnoBehindAmongAll("f", "$1")}`,
+    [organizationId],
+  );
   return counted?.files ?? 0;
 }

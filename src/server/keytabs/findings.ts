@@ -1,7 +1,8 @@
 /**
- * SQL for the findings about a file that take others into account; the other findings are kept with the row. Each is
- * here twice: as a condition on a row of table discovered_keytab, by its alias, which looks its few rows up by an index;
- * and as the number of such rows, which reads all at once. What is stale is on no host any more.
+ * SQL for the findings about a file that take others into account; the other findings are kept with the row. Each is a
+ * condition on a row of table discovered_keytab that is not stale, by its alias, and is here twice: for a few rows,
+ * whose like it looks up by an index, and for all of an organization, which it reads once. What is stale is on no host
+ * any more.
  */
 
 const onAnotherAgent = (file: string, comparison: "<" | ">") => `exists (
@@ -12,10 +13,12 @@ const onAnotherAgent = (file: string, comparison: "<" | ">") => `exists (
 /** The same bytes are on another host. However many copies a host has, the next agent's is found at once. */
 export const isSharedKey = (file: string) => `(${onAnotherAgent(file, "<")} or ${onAnotherAgent(file, ">")})`;
 
-/** Counts the files of organization $1 whose bytes are on another host too. */
-export const countSharedKeys = `select coalesce(sum(files), 0)::int from (
-    select count(*) as files from discovered_keytab where organization_id = $1 and not stale
-    group by keytab_hash having min(agent_id::text) <> max(agent_id::text)) shared`;
+/** The same for all files of the organization in a parameter, as in "$1". */
+export const isSharedKeyAmongAll = (file: string, organization: string) => `${file}.keytab_hash in (
+    select keytab_hash from (
+      select distinct keytab_hash, agent_id from discovered_keytab
+      where organization_id = ${organization} and not stale) held
+    group by keytab_hash having count(*) > 1)`;
 
 /**
  * A principal may be longer than an index takes, so that its hash is in there. PostgreSQL would take the hash and the
@@ -32,12 +35,11 @@ const hasNewerKey = (file: string, table: string, isLive: string) => `exists (
 export const isKvnoBehind = (file: string) => `(${hasNewerKey(file, "discovered_keytab", "not other.stale")}
   or ${hasNewerKey(file, "keytab", "other.deleted_at is null")})`;
 
-/** Counts the files of organization $1 whose principal has a higher version number elsewhere. */
-export const countKvnosBehind = `with file as (
-    select principal, kvno from discovered_keytab where organization_id = $1 and not stale),
-  newest as (
-    select principal, max(kvno) as kvno
-    from (select * from file
-          union all select principal, kvno from keytab where organization_id = $1 and deleted_at is null) key
-    group by principal)
-  select count(*)::int as files from file join newest using (principal) where file.kvno < newest.kvno`;
+/** The same for all files of the organization in a parameter, as in "$1". */
+export const isKvnoBehindAmongAll = (file: string, organization: string) => `exists (
+    select from (
+      select principal, max(kvno) as kvno from (
+        select principal, kvno from discovered_keytab where organization_id = ${organization} and not stale
+        union all select principal, kvno from keytab where organization_id = ${organization} and deleted_at is null) key
+      group by principal) newest
+    where newest.principal = ${file}.principal and newest.kvno > ${file}.kvno)`;

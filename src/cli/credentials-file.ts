@@ -1,6 +1,6 @@
-import { rmSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
 import { ExposedFile, readPrivateFile, writePrivateFile } from "../client/private-file.ts";
 import { Failure } from "./failure.ts";
 
@@ -22,29 +22,28 @@ export function credentialsPath(): string {
 /** Undefined when nobody is logged in. Throws a Failure for a file that others could have read or replaced. */
 export function readCredentials(): Credentials | undefined {
   const path = credentialsPath();
-  const text = explainingExposure(() => readPrivateFile(path));
   try {
+    const text = readPrivateFile(path);
     return text === undefined ? undefined : (JSON.parse(text) as Credentials);
-  } catch {
-    throw new Failure("authentication", `${path} is damaged; log in again`);
-  }
-}
-
-/** Replaces the file whole: a reader finds the old credentials or the new ones. */
-export function writeCredentials(credentials: Credentials): void {
-  explainingExposure(() => writePrivateFile(credentialsPath(), `${JSON.stringify(credentials, null, 2)}\n`));
-}
-
-function explainingExposure<T>(work: () => T): T {
-  try {
-    return work();
   } catch (error) {
-    if (!(error instanceof ExposedFile)) throw error;
-    throw new Failure("authentication", error.message, [
-      `close it with: ${error.remedy}`,
-      "others may have the token: end it with holdfast logout, and log in again",
-    ]);
+    if (error instanceof ExposedFile) throw exposed(error);
+    if (error instanceof SyntaxError) throw new Failure("authentication", `${path} is damaged; log in again`);
+    throw error;
   }
+}
+
+const exposed = ({ message, remedy }: ExposedFile) =>
+  new Failure("authentication", message, [
+    `close it with: ${remedy}`,
+    "others may have the token: end it with holdfast logout, and log in again",
+  ]);
+
+/** Replaces the file whole, in a folder that nobody else may use: a reader finds the old credentials or the new ones. */
+export function writeCredentials(credentials: Credentials): void {
+  const path = credentialsPath();
+  mkdirSync(dirname(path), { recursive: true });
+  chmodSync(dirname(path), 0o700);
+  writePrivateFile(path, `${JSON.stringify(credentials, null, 2)}\n`);
 }
 
 export function removeCredentials(): void {

@@ -1,5 +1,13 @@
 import type { DescService } from "@bufbuild/protobuf";
-import { Channel, InterceptingCall, type Interceptor, ListenerBuilder, type ServiceError, status } from "@grpc/grpc-js";
+import {
+  Channel,
+  InterceptingCall,
+  type Interceptor,
+  ListenerBuilder,
+  Metadata,
+  type ServiceError,
+  status,
+} from "@grpc/grpc-js";
 import { createGrpcClient, type GrpcClient } from "./grpc-client.ts";
 import type { GrpcEndpoint } from "./grpc-endpoint.ts";
 
@@ -21,11 +29,14 @@ const channelOptions = {
   "grpc.enable_channelz": 0,
 };
 
+const closed = { code: status.CANCELLED, details: "the connection is closed", metadata: new Metadata() };
+
 /** One HTTP/2 connection to a server, shared by clients of its services. Nothing is sent before the first call. */
 export class GrpcConnection {
   readonly endpoint: GrpcEndpoint;
   readonly #channel: Channel;
   readonly #calls = new Set<InterceptingCall>();
+  #isClosed = false;
 
   constructor(endpoint: GrpcEndpoint, userAgent: string) {
     this.endpoint = endpoint;
@@ -44,39 +55,39 @@ export class GrpcConnection {
 
   /** Ends every call that runs, and the connection. */
   close(): void {
-    for (const call of this.#calls) call.cancelWithStatus(status.CANCELLED, "the connection is closed");
+    this.#isClosed = true;
+    for (const call of this.#calls) call.cancelWithStatus(closed.code, closed.details);
     this.#channel.close();
   }
 
+  /** Gives calls a deadline and the token, and keeps those that run. */
   #interceptor(token: (() => Promise<string>) | undefined): Interceptor {
     return (options, nextCall) => {
       const isUnary = !options.method_definition.responseStream;
-      const call = new InterceptingCall(
-        nextCall(isUnary ? { deadline: Date.now() + callTimeoutMs, ...options } : options),
-        {
-          start: (metadata, listener, next) => {
-            this.#calls.add(call);
-            const untilEnded = new ListenerBuilder()
-              .withOnReceiveStatus((ended, pass) => {
-                this.#calls.delete(call);
-                pass(ended);
-              })
-              .build();
-            if (token === undefined) return next(metadata, untilEnded);
-            token().then(
-              (text) => {
-                metadata.set("authorization", `Bearer ${text}`);
-                next(metadata, untilEnded);
-              },
-              (error: ServiceError) => {
-                this.#calls.delete(call);
-                listener.onReceiveStatus(error);
-              },
-            );
-          },
+      const running = nextCall(isUnary ? { deadline: Date.now() + callTimeoutMs, ...options } : options);
+      const call = new InterceptingCall(running, {
+        start: (metadata, listener, send) => {
+          this.#calls.add(call);
+          const untilEnded = new ListenerBuilder().withOnReceiveStatus((ended, pass) => {
+            this.#calls.delete(call);
+            pass(ended);
+          });
+          this.#authorize(metadata, token).then(
+            () => send(metadata, untilEnded.build()),
+            (error: ServiceError) => {
+              this.#calls.delete(call);
+              listener.onReceiveStatus(error);
+            },
+          );
         },
-      );
+      });
       return call;
     };
+  }
+
+  async #authorize(metadata: Metadata, token: (() => Promise<string>) | undefined): Promise<void> {
+    if (token !== undefined) metadata.set("authorization", `Bearer ${await token()}`);
+    // A call that is begun now would never end.
+    if (this.#isClosed) throw closed;
   }
 }

@@ -9,11 +9,10 @@ import { settings } from "./agent.ts";
  * what it loads has been compiled here, what compiles TypeScript, and the two are half as large as the agent.
  */
 export async function runAgent(): Promise<void> {
-  const { stateFolder } = settings();
+  const ownCache = join(settings().stateFolder, "compile-cache");
   const cache = module.getCompileCacheDir();
-  // This user may not write to the folder of the package, so all that is compiled is kept elsewhere, from the start.
-  if (cache === undefined && process.env["NODE_COMPILE_CACHE"] === undefined)
-    become(process.argv.slice(1), join(stateFolder, "compile-cache"));
+  // This user may not write where the package is: what is compiled is kept in the agent's own folder, from the start.
+  if (cache === undefined && process.env["NODE_COMPILE_CACHE"] !== ownCache) become(process.argv.slice(1), ownCache);
   await Promise.all([import("../../agent/main.ts"), import("../../agent/run.ts")]);
   module.flushCompileCache();
   // Node appends a folder for its version and the user.

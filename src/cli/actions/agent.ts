@@ -22,6 +22,7 @@ export async function enrollAgent({ url, tokenFile, force }: EnrollAgentOptions)
   const given = settings();
   const { stateFolder } = given;
   const path = credentialsPath(stateFolder);
+  explaining(() => checkStateFolder(stateFolder));
   if (force !== true && isEnrolled(stateFolder)) {
     throw new Failure("conflict", `this host is enrolled: ${path} holds its credentials; --force replaces them`);
   }
@@ -29,7 +30,6 @@ export async function enrollAgent({ url, tokenFile, force }: EnrollAgentOptions)
   if (serverUrls === undefined)
     throw usage(`--url: ${url} is not the URL of a server, as in https://holdfast.example.org`);
   if (serverUrls.length === 0) throw usage("which server? name it with --url or SERVICE_SERVER_URL");
-  explaining(() => checkStateFolder(stateFolder));
   const token = await readToken(given, tokenFile);
   const credentials = await enrollAt(serverUrls, given.certificateAuthorities, token);
   writeCredentials(stateFolder, credentials);

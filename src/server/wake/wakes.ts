@@ -48,6 +48,7 @@ export class Wakes {
   }
 
   #tell(topic: string): void {
-    for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener();
+    // A copy: a listener may end itself.
+    for (const listener of Array.from(this.#listeners.get(topic) ?? [])) listener();
   }
 }

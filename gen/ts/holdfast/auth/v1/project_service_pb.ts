@@ -318,7 +318,7 @@ export const ProjectService: GenService<{
     output: typeof ProjectSchema;
   },
   /**
-   * DeleteProject removes a project that holds no live secrets; deleted ones go with it.
+   * DeleteProject removes a project that holds no keytabs and no live secrets; deleted ones go with it.
    *
    * @generated from rpc holdfast.auth.v1.ProjectService.DeleteProject
    */

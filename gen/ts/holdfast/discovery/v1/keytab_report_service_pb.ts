@@ -102,7 +102,8 @@ export const ReportedKeytabSchema: GenMessage<ReportedKeytab> = /*@__PURE__*/
  */
 export type ReportKeytabsRequest = Message<"holdfast.discovery.v1.ReportKeytabsRequest"> & {
   /**
-   * scan_id is a UUID, the same in all parts of a scan.
+   * scan_id is a UUID, the same in all parts of a scan. One of version 7 says when the scan began, so that a part that
+   * comes late does no harm.
    *
    * @generated from field: string scan_id = 1;
    */

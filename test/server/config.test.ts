@@ -20,6 +20,7 @@ describe("The settings", () => {
       OCSP_PORT: 8081,
       DATA_DIR: ".holdfast",
       KEYTAB_ENABLED: false,
+      KEYTAB_EXPIRING_DAYS: 30,
       ACCESS_TOKEN_TTL_SECONDS: 3600,
       RATE_LIMIT_AUTH: 10,
       RATE_LIMIT_API: 100,
@@ -107,6 +108,9 @@ describe("The settings", () => {
     ],
     ["a token that lives no time", { ACCESS_TOKEN_TTL_SECONDS: "0" }, "SERVICE_ACCESS_TOKEN_TTL_SECONDS: "],
     ["a limit that is not a number", { RATE_LIMIT_API: "many" }, "SERVICE_RATE_LIMIT_API: "],
+    ["keytabs that expire soon on no day", { KEYTAB_EXPIRING_DAYS: "0" }, "SERVICE_KEYTAB_EXPIRING_DAYS: "],
+    ["keytabs that expire soon in eleven years", { KEYTAB_EXPIRING_DAYS: "3651" }, "SERVICE_KEYTAB_EXPIRING_DAYS: "],
+    ["half a day", { KEYTAB_EXPIRING_DAYS: "1.5" }, "SERVICE_KEYTAB_EXPIRING_DAYS: "],
     ["an end of the license that is no time", { LICENSE_EXPIRES_AT: "tomorrow" }, "SERVICE_LICENSE_EXPIRES_AT: "],
     ["a log level that there is not", { LOG_LEVEL: "loud" }, "SERVICE_LOG_LEVEL: "],
     ["a pool of one connection", { DATABASE_POOL_SIZE: "1" }, "SERVICE_DATABASE_POOL_SIZE: "],
@@ -140,6 +144,7 @@ describe("The settings", () => {
     ],
     ["keytabs are on with true", { KEYTAB_ENABLED: "TRUE" }, { KEYTAB_ENABLED: true }],
     ["keytabs stay off with anything else", { KEYTAB_ENABLED: "1" }, { KEYTAB_ENABLED: false }],
+    ["soon may be ten years", { KEYTAB_EXPIRING_DAYS: "3650" }, { KEYTAB_EXPIRING_DAYS: 3650 }],
     ["a limit of 0 is one", { RATE_LIMIT_API: "0" }, { RATE_LIMIT_API: 0 }],
   ];
   for (const [what, settings, expected] of good) {

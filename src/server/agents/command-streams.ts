@@ -1,5 +1,6 @@
+import { builtInRoles } from "../auth/roles.ts";
 import type { Core } from "../context.ts";
-import { authInvalid } from "../errors.ts";
+import { authInvalid, permissionDenied } from "../errors.ts";
 import type { Call } from "../wire/call.ts";
 import { agentDisabled } from "./calling-agent.ts";
 import { CommandStream, type UploadRequest } from "./command-stream.ts";
@@ -14,17 +15,21 @@ const mostRequests = 100;
 /** Of one agent on one replica. A host that loses its connection without a word leaves its stream behind. */
 const mostStreams = 4;
 
+/** What a stream takes as long as it is open, and the built-in roles that hold it. */
+const permission = "agent:report";
+const builtInHolders = Object.keys(builtInRoles).filter((role) => builtInRoles[role]?.includes(permission));
+
 /** What there is to say to a stream: why it ends, or a request; a stream that there is nothing to say to has no row. */
 interface Row {
   readonly position: number;
-  readonly standing: "disabled" | "ended" | null;
+  readonly standing: "denied" | "disabled" | "ended" | null;
   readonly request: UploadRequest | null;
 }
 
 /** The arrays come out of a subquery that is not flattened, so that the statement is not planned anew each time. */
 const selectNews = `select q.position::int, s.standing, r.request
-  from (select $1::uuid[] as agents, $2::uuid[] as organizations, $3::int[] as versions, $4::uuid[] as credentials offset 0)
-      as open,
+  from (select $1::uuid[] as agents, $2::uuid[] as organizations, $3::int[] as versions, $4::uuid[] as credentials,
+      $5::text[] as roles offset 0) as open,
     unnest(open.agents, open.organizations, open.versions, open.credentials) with ordinality
       as q (agent_id, organization_id, version, credential_id, position)
   left join agent a on a.id = q.agent_id and a.organization_id = q.organization_id
@@ -32,7 +37,11 @@ const selectNews = `select q.position::int, s.standing, r.request
   cross join lateral (select case
       when m.id is null or exists (select from revoked_token t where t.id = q.credential_id)
         or exists (select from api_token t where t.id = q.credential_id and t.revoked_at is not null) then 'ended'
-      when a.disabled_at is not null then 'disabled' end as standing) s
+      when a.disabled_at is not null then 'disabled'
+      when not exists (
+        select from role_binding b left join role on role.organization_id = b.organization_id and role.name = b.role
+        where b.identity_id = m.id and b.project_id is null
+          and (b.role = any(open.roles) or '${permission}' = any(role.permissions))) then 'denied' end as standing) s
   left join lateral (
     select json_build_object('requestId', c.id, 'filePath', c.file_path, 'expectedHash', c.expected_hash) as request
     from agent_command c where c.agent_id = a.id and c.organization_id = a.organization_id
@@ -60,7 +69,8 @@ export class CommandStreams {
 
   /**
    * What the calling agent is asked for, until it goes, its credential is past its end, or the server stops. Throws
-   * PERMISSION_DENIED when the agent is disabled, and AUTH_INVALID when it or what it logged in with is no more.
+   * PERMISSION_DENIED when the agent is disabled or may report no more, and AUTH_INVALID when it or what it logged in with
+   * is no more.
    */
   async *watch(call: Call, signal: AbortSignal): AsyncGenerator<UploadRequest> {
     const stream = new CommandStream(call);
@@ -124,11 +134,13 @@ export class CommandStreams {
       streams.map(({ organizationId }) => organizationId),
       streams.map(({ credentialVersion }) => credentialVersion),
       streams.map(({ credentialId }) => credentialId),
+      builtInHolders,
     ]);
     const byPosition = Map.groupBy(rows, ({ position }) => position);
     streams.forEach((stream, index) => {
       const news = byPosition.get(index + 1) ?? [];
       if (stream.hasExpired) stream.end();
+      if (news[0]?.standing === "denied") stream.end(permissionDenied(permission));
       if (news[0]?.standing === "disabled") stream.end(agentDisabled());
       if (news[0]?.standing === "ended") stream.end(authInvalid());
       stream.update(news.flatMap(({ request }) => request ?? []));

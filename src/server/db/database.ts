@@ -125,11 +125,19 @@ function configurationOf(
       silent: true,
       tableName: "migration",
     },
-    schemaGenerator: { ignoreSchema: ["audit", "jobs"], ignoreTriggers: true, skipTables: ["migration"] },
+    schemaGenerator: {
+      ignoreSchema: ["audit", "jobs"],
+      ignoreTriggers: true,
+      ignoreRoutines: true,
+      skipTables: ["migration"],
+    },
     pool: { min: 0, max: poolSize, idleTimeoutMillis: 30_000 },
     driverOptions: {
       Client: ServiceClient,
       ...limits,
+      // Where PostgreSQL compiles statements, that takes longer than ours do: of a subquery it counts what it would cost
+      // for each row, although it is to run once.
+      options: "-c jit=off",
       application_name: "holdfast",
       keepAlive: true,
     },

@@ -14,18 +14,24 @@ export interface Scan {
 /** As many are kept of an agent's last complete scan. */
 const mostErrorsKept = 100;
 
-/** SQL for whether one of the paths in the parameter satisfies the condition, which calls it `path`. */
-const anyOf = (paths: string, condition: string) =>
-  `exists (select 1 from (select ${paths}::text[] as paths offset 0) as given, unnest(given.paths) as path where ${condition})`;
+/** SQL for the paths in the parameter, out of a subquery that is not flattened. */
+const allOf = (paths: string, as: string) =>
+  `(select ${as} from (select ${paths}::text[] as paths offset 0) as given, unnest(given.paths) as path)`;
 
-/** SQL for whether a column is `path` or below it. */
-const isWithin = (column: string) => `(${column} = path or starts_with(${column}, rtrim(path, '/') || '/'))`;
+/**
+ * SQL for whether a column is one of the paths in the parameter or below one. Each of its ancestors is looked up in a hash
+ * of them: to compare each file with each path would take a host with many of both longer than a statement may.
+ */
+const isWithinAny = (column: string, paths: string) => `exists (
+    select from (select string_to_array(${column}, '/') as names) as whole,
+      generate_series(1, cardinality(whole.names)) as depth
+    where array_to_string(whole.names[1:depth], '/') in ${allOf(paths, "rtrim(path, '/')")})`;
 
 const ofScan = `d.organization_id = $1 and d.agent_id = $2 and not d.stale and d.scan_id <> $3
   and not ${dealtWithLater("$3")}`;
 
 const pardon = `update discovered_keytab d set scan_id = $3
-  where ${ofScan} and ${anyOf("$4", `(${isWithin("d.file_path")} or ${isWithin("d.root")})`)}`;
+  where ${ofScan} and (${isWithinAny("d.file_path", "$4")} or ${isWithinAny("d.root", "$4")})`;
 
 /**
  * Files that a scan could not look for count as dealt with by it, since nobody knows whether they are still there: those
@@ -41,7 +47,7 @@ export async function pardonUnreadable(call: Call, { agentId, scanId, errors }: 
 /** A place that the scan began at may be a pattern, or a link to where the files are: then its name says it. */
 const markStale = `with gone as (
     update discovered_keytab d set stale = true, scan_id = $3
-    where ${ofScan} and ${anyOf("$4", `(d.root = path or ${isWithin("d.file_path")})`)}
+    where ${ofScan} and (d.root in ${allOf("$4", "path")} or ${isWithinAny("d.file_path", "$4")})
     returning 1),
   scanned as (update agent set last_scan_at = now(), scan_errors = $5 where id = $2 and organization_id = $1)
   select count(*)::int as stale from gone`;

@@ -3,11 +3,8 @@ import { Agent } from "../agents/agent.ts";
 import { createdAt, id, tenantFilter, time } from "../db/columns.ts";
 import { Keytab } from "../keytabs/keytab.ts";
 
-/** SQL for what stands for a path, which may be longer than an index takes. */
-export const pathKey = (column: string) => `sha256(replace(${column}, '\\', '\\\\')::bytea)`;
-
-/** SQL for what makes a file unique: its path on the host of its agent. */
-export const fileKey = `agent_id, ${pathKey("file_path")}`;
+/** SQL for what makes a file unique: its path, which may be longer than an index takes, on the host of its agent. */
+export const fileKey = "agent_id, sha256(replace(file_path, '\\', '\\\\')::bytea)";
 
 /**
  * A keytab file on a host, as its agent last reported it. Its state follows from what is kept: stale, or else imported

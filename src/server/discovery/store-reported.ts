@@ -3,7 +3,7 @@ import { canonicalCipher } from "../../standards/cipher-policy.ts";
 import { findingsOfFile } from "../../standards/keytab-findings.ts";
 import { run } from "../db/database.ts";
 import type { Call } from "../wire/call.ts";
-import { fileKey, pathKey } from "./discovered-keytab.ts";
+import { fileKey } from "./discovered-keytab.ts";
 
 /** How many files a report tells something new of. */
 export interface Stored {
@@ -34,20 +34,15 @@ export const dealtWithLater = (scanId: string) =>
 
 /**
  * All files of a report in one statement. The rows are locked in the order of their paths, as everywhere. Where nothing
- * is new, no column of an index changes, and the row stays in its page.
+ * is new, no column of an index changes, and the row stays in its page. What the statement reads beside what it writes is
+ * the table as it was before; each row by its id alone, or PostgreSQL would try another index while the table is new.
  */
-const upsert = `with reported as materialized (
-    select * from json_to_recordset($4) as r (file_path text, root text, keytab_hash text, principal text, realm text,
-      kvno bigint, encryption_types text[], file_permissions text, file_owner text, findings text[])),
-  known as materialized (
-    select d.id, d.keytab_hash, d.stale, d.managed_keytab_id
-    from reported r join discovered_keytab d on ${pathKey("d.file_path")} = ${pathKey("r.file_path")}
-    where d.organization_id = $1 and d.agent_id = $2),
-  stored as (
+const upsert = `with stored as (
     insert into discovered_keytab as d (organization_id, agent_id, scan_id, file_path, root, keytab_hash, principal, realm,
       kvno, encryption_types, file_permissions, file_owner, findings, managed_keytab_id)
     select $1, $2, $3, r.*, k.id
-    from reported r
+    from json_to_recordset($4) as r (file_path text, root text, keytab_hash text, principal text, realm text, kvno bigint,
+      encryption_types text[], file_permissions text, file_owner text, findings text[])
     left join keytab k on k.organization_id = $1 and k.keytab_hash = r.keytab_hash and k.deleted_at is null
     order by r.file_path
     on conflict (${fileKey}) do update set scan_id = excluded.scan_id, root = excluded.root,
@@ -60,11 +55,11 @@ const upsert = `with reported as materialized (
       stale = false, last_seen_at = now()
     where d.organization_id = $1 and not ${dealtWithLater("$3")}
     returning d.id, d.keytab_hash, d.managed_keytab_id)
-  select count(*) filter (where known.id is null)::int as discovered,
-    count(*) filter (where known.keytab_hash <> stored.keytab_hash)::int as changed,
-    count(*) filter (where known.stale)::int as returned,
-    count(*) filter (where known.managed_keytab_id is distinct from stored.managed_keytab_id)::int as linked
-  from stored left join known on known.id = stored.id`;
+  select count(*) filter (where old.id is null)::int as discovered,
+    count(*) filter (where old.keytab_hash <> stored.keytab_hash)::int as changed,
+    count(*) filter (where old.stale)::int as returned,
+    count(*) filter (where old.managed_keytab_id is distinct from stored.managed_keytab_id)::int as linked
+  from stored left join lateral (select * from discovered_keytab where id = stored.id offset 0) old on true`;
 
 /**
  * Keeps what an agent of the caller's organization reports of files, each path once. A file whose bytes are those of a

@@ -45,7 +45,7 @@ async function sweep(em: EntityManager, audit: AuditWriter): Promise<number> {
     `update keytab k set status = 'expired'
      where k.id in (select id from keytab
                     where expires_at is not null and expires_at <= now() and status = 'active' and deleted_at is null
-                    order by expires_at limit $1 for update skip locked)
+                    order by expires_at limit $1 for no key update skip locked)
      returning k.id, k.organization_id, k.project_id, k.name, ${millis("k.expires_at")} as expires_at`,
     [batchSize],
   );

@@ -1,4 +1,4 @@
-import { LockMode } from "@mikro-orm/core";
+import { run } from "../db/database.ts";
 import { notFound } from "../errors.ts";
 import type { Call } from "../wire/call.ts";
 import { expireIfOver } from "./expiry.ts";
@@ -6,12 +6,15 @@ import { Keytab } from "./keytab.ts";
 import { type KeytabFields, keytabId, selectFields, uuidOf } from "./keytab-record.ts";
 
 /**
- * A keytab that is not deleted, by either form of its id, locked: who changes one keytab takes turns. One whose time is
- * over is found as the sweep leaves it.
+ * A keytab that is not deleted, by either form of its id, locked: who changes one keytab takes turns. A report that says
+ * which files are its need not wait: it may hold files that the keytab is about to get. One whose time is over is found as
+ * the sweep leaves it.
  */
 export async function lockKeytab(call: Call, id: string): Promise<Keytab> {
-  const live = { id: uuidOf(id), deletedAt: null };
-  const locked = await call.em.findOne(Keytab, live, { lockMode: LockMode.PESSIMISTIC_WRITE });
+  const uuid = uuidOf(id);
+  const own = [uuid, call.caller.organizationId];
+  await run(call.em, "select 1 from keytab where id = $1 and organization_id = $2 for no key update", own);
+  const locked = await call.em.findOne(Keytab, { id: uuid, deletedAt: null });
   const keytab = authorizeFound(call, locked ?? undefined);
   expireIfOver(call, keytab);
   return keytab;

@@ -14,11 +14,20 @@ export interface KeytabFile {
   readonly warnings: string[];
 }
 
+/** As much as agents report. A file may hold one of a megabyte, which every list would show. */
+const longestPrincipal = 8192;
+
 /** Reads a file. Throws VALIDATION_ERROR, which says at which byte the fault is and nothing of what is there. */
 export function readKeytab(bytes: Uint8Array): KeytabFile {
   try {
     const keytab = parseKeytab(bytes);
     const { principal, realm, kvno, encryptionTypes, entries, hash } = keytab;
+    if ([...principal].length > longestPrincipal) {
+      throw invalidField(
+        "keytab_data",
+        `the principal of the first entry is longer than ${longestPrincipal} characters`,
+      );
+    }
     return {
       bytes,
       contents: {

@@ -18,6 +18,7 @@ import { type Logger, redact } from "../logging.ts";
 import { type Call, callIn } from "./call.ts";
 import { addressKey } from "./client-address.ts";
 import type { Authenticate, Identity, Presented } from "./identity.ts";
+import { holdsMoreThan } from "./list-lengths.ts";
 import type { MethodPolicy } from "./policy.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { checkCsrf, cookieOf } from "./session-cookie.ts";
@@ -153,15 +154,23 @@ function authorize(call: Call, enabledFeatures: ReadonlySet<string>): void {
   }
 }
 
-/** Refuses a message that could not be read or breaks a rule of its proto, with every fault named. */
+/** Each fault of a message with more items than that would take longer to name than anybody may hold up the server. */
+const mostItemsJudged = 1000;
+
+interface Validators {
+  readonly firstFault: Validator;
+  readonly everyFault: Validator;
+}
+
+/** Refuses a message that could not be read or breaks a rule of its proto, with every fault named, or of very long ones the first. */
 export function validating(logger: Logger): Interceptor {
-  const validator = createValidator();
+  const validators = { firstFault: createValidator({ failFast: true }), everyFault: createValidator() };
   return (next) => async (request) => {
     const call = callIn(request);
     if (call.unreadableBecause !== undefined) throw call.unreadableBecause;
     const { method } = request;
     const check = (message: Message) => {
-      validate(validator, call, method.input, message);
+      validate(validators, call, method.input, message);
       if (!logger.isLevelEnabled("trace")) return;
       const shown = redact(method.input, message);
       logger.trace({ request_id: call.source.requestId, method: method.name, message: shown }, "call");
@@ -180,8 +189,11 @@ async function* checkingEach<T extends Message>(messages: AsyncIterable<T>, chec
   }
 }
 
-function validate(validator: Validator, call: Call, schema: DescMessage, message: Message): void {
-  const result = validator.validate(schema, message);
+function validate({ firstFault, everyFault }: Validators, call: Call, schema: DescMessage, message: Message): void {
+  let result = firstFault.validate(schema, message);
+  if (result.kind === "invalid" && !holdsMoreThan(mostItemsJudged, message)) {
+    result = everyFault.validate(schema, message);
+  }
   if (result.kind === "error") throw result.error;
   const faults: FieldFault[] = [];
   for (const violation of result.kind === "invalid" ? result.violations : []) {

@@ -14,6 +14,7 @@ import { field as fieldOptions } from "../../../gen/ts/holdfast/options/v1/optio
 import { type FieldFault, invalid, invalidField } from "../errors.ts";
 import type { Binding } from "./http-rule.ts";
 import { parseJsonObject } from "./json-text.ts";
+import { checkGivenLists } from "./list-lengths.ts";
 
 /** The parts of a REST request that become one message. */
 export interface RestRequest {
@@ -188,6 +189,7 @@ export const faultsOf = (schema: DescMessage, given: Record<string, unknown>): F
   findFaults(schema, canonical(schema, given, undefined, ""), "");
 
 function fromValues(schema: DescMessage, values: Values): Message {
+  checkGivenLists(schema, values);
   try {
     return fromJson(schema, values, { ignoreUnknownFields: true });
   } catch (error) {

@@ -81,9 +81,14 @@ function messageCheck(schema: DescMessage): Check {
   };
 }
 
-/** Times begin and end with the years 1 and 9999, as timestamp.proto says; proto JSON takes no others. */
+/**
+ * Times begin and end with the years 1 and 9999, as timestamp.proto says; proto JSON takes no others. What is finer than
+ * a millisecond is cut off: rounded up, the last instant would be one of the year 10000.
+ */
 const checkTime: Check = (value, path, faults) => {
-  const { seconds, nanos } = value as Timestamp;
+  const time = value as Timestamp;
+  const { seconds, nanos } = time;
+  time.nanos = nanos - (nanos % 1_000_000);
   if (seconds < -62_135_596_800n || seconds > 253_402_300_799n || nanos < 0 || nanos > 999_999_999) {
     faults.push({ field: path, message: "must be a time between the years 1 and 9999" });
   }

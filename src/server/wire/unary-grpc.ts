@@ -6,6 +6,7 @@ import { parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grp
 import { Refusal, toRefusal } from "../errors.ts";
 import { tooSlow } from "./body.ts";
 import type { Call } from "./call.ts";
+import { checkEncodedLists } from "./list-lengths.ts";
 import { acceptedEncodings, frame, rpcBodyLimits, unframe } from "./message-bytes.ts";
 import { messageOf, type UnaryCall } from "./unary-calls.ts";
 
@@ -94,8 +95,10 @@ async function decode(
 /** The message in protobuf's binary form. Throws VALIDATION_ERROR. */
 export function parse(method: DescMethodUnary, bytes: Buffer): Message {
   try {
+    checkEncodedLists(method.input, bytes);
     return fromBinary(method.input, bytes);
   } catch (cause) {
+    if (cause instanceof Refusal) throw cause;
     throw new Refusal("VALIDATION_ERROR", "the message cannot be parsed", { cause });
   }
 }

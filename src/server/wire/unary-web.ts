@@ -11,6 +11,7 @@ import { invalid, invalidField, Refusal, toRefusal } from "../errors.ts";
 import { readBody } from "./body.ts";
 import type { Call } from "./call.ts";
 import { parseJsonObject } from "./json-text.ts";
+import { checkGivenLists } from "./list-lengths.ts";
 import { acceptedEncodings, decompress, frame, rpcBodyLimits, unframe } from "./message-bytes.ts";
 import { addRefusalHeaders, type HttpRequest, type HttpResponse, sendRefusal } from "./rest-answer.ts";
 import { faultsOf } from "./rest-request.ts";
@@ -107,6 +108,7 @@ async function decode(exchange: Exchange, method: DescMethodUnary, body: Buffer 
 
 function parseJson(method: DescMethodUnary, bytes: Buffer): Message {
   const given = parseJsonObject(bytes);
+  checkGivenLists(method.input, given);
   try {
     return fromJson(method.input, given as never, { ignoreUnknownFields: true });
   } catch {

@@ -43,7 +43,7 @@ describe("The audit log in the database", () => {
         `update ${table} set action = 'x'`,
         `delete from ${table}`,
         `truncate ${table}`,
-        `merge into ${table} a using (select 1) on true when matched then delete`,
+        `merge into ${table} a using (select 1) one on true when matched then delete`,
         `insert into ${table} select * from ${table} on conflict (id, occurred_at) do update set action = 'x'`,
       ]) {
         expect(await refusals(statement), statement).to.deep.equal(refused(table));

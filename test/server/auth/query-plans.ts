@@ -51,7 +51,8 @@ export async function statementsDuring(server: TestServer, work: () => Promise<u
 
 /** Two plans of each statement: of its first execution, and of one on a connection that has often executed it. */
 export async function plansOf(databaseUrl: string, statements: readonly Statement[]): Promise<Plan[]> {
-  const client = new pg.Client(databaseUrl);
+  // As the server's own connections.
+  const client = new pg.Client({ connectionString: databaseUrl, options: "-c jit=off" });
   await client.connect();
   try {
     const plans: Plan[] = [];

@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
-
-interface Credentials {
-  readonly clientId: string;
-  readonly clientSecret: string;
-}
+import { credentials } from "@grpc/grpc-js";
+import { AgentLinkService } from "../../gen/ts/holdfast/agents/v1/agent_link_service_pb.ts";
+import { createGrpcClient } from "../../src/client/grpc-client.ts";
+import type { Credentials } from "./load.ts";
 
 const atATime = 16;
 
@@ -56,14 +55,37 @@ export class Api {
     });
   }
 
-  async post(path: string, body: object): Promise<Record<string, unknown>> {
+  /** Enrolls so many agents; resolves to their credentials. */
+  async agents(count: number): Promise<Credentials[]> {
+    const link = createGrpcClient(AgentLinkService, new URL(this.#url).host, credentials.createInsecure());
+    try {
+      return await inParallel(count, async (n) => {
+        const { token } = await this.post("/agents/enrollment-tokens", {});
+        const request = { enrollmentToken: token as string, hostname: `${n}.example.com` };
+        const { clientId, clientSecret } = await link.enroll(request);
+        return { clientId, clientSecret };
+      });
+    } finally {
+      link.close();
+    }
+  }
+
+  post(path: string, body: object): Promise<Record<string, unknown>> {
+    return this.#send("POST", path, body);
+  }
+
+  put(path: string, body: object): Promise<Record<string, unknown>> {
+    return this.#send("PUT", path, body);
+  }
+
+  async #send(method: string, path: string, body: object): Promise<Record<string, unknown>> {
     const headers = {
       "content-type": "application/json",
       ...(this.token && { authorization: `Bearer ${this.token}` }),
     };
-    const answer = await fetch(`${this.#url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    const answer = await fetch(`${this.#url}${path}`, { method, headers, body: JSON.stringify(body) });
     const text = await answer.text();
-    if (!answer.ok) throw new Error(`POST ${path}: ${answer.status} ${text}`);
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
     return JSON.parse(text) as Record<string, unknown>;
   }
 }

@@ -2,12 +2,11 @@ import { rfc5054Group3072 as group } from "../../src/standards/srp.ts";
 import { pad } from "../../src/standards/srp-formulas.ts";
 import { compare } from "./compare.ts";
 import type { Delays } from "./delays.ts";
-import type { Seen } from "./load.ts";
 import type { Effort } from "./options.ts";
 import type { ServerProcess } from "./processes.ts";
 import type { Scenario } from "./scenarios.ts";
 import type { Stage } from "./stage.ts";
-import { get, httpSubject, median, post, quantile, type Subject } from "./subjects.ts";
+import { get, httpSubject, median, p99Of, post, type Subject } from "./subjects.ts";
 import { atLeast, atMost, type Line } from "./table.ts";
 
 const users = 64;
@@ -88,6 +87,3 @@ async function measureBeside(
     },
   ];
 }
-
-const p99Of = (seen: readonly Seen[]) =>
-  quantile(Float64Array.from(seen.flatMap((each) => [...each.latencies])).sort(), 0.99);

@@ -4,6 +4,12 @@ export interface Pace {
   readonly measureMs: number;
 }
 
+/** What a machine identity logs in with. */
+export interface Credentials {
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
 /** Requests over HTTP/1.1 with keep-alive, taken in turn. */
 export interface HttpJob extends Pace {
   readonly kind: "http";
@@ -34,7 +40,18 @@ export interface SrpJob extends Pace {
   readonly usernames: readonly string[];
 }
 
-export type Job = HttpJob | GrpcJob | SrpJob;
+/** Agents that connect in the ramp of their first job, stay connected, and keep the usual pace while it measures. */
+export interface FleetJob extends Pace {
+  readonly kind: "fleet";
+  readonly port: number;
+  readonly agents: readonly Credentials[];
+  /** On each host. */
+  readonly keytabs: number;
+  readonly heartbeatMs: number;
+  readonly reportMs: number;
+}
+
+export type Job = HttpJob | GrpcJob | SrpJob | FleetJob;
 
 /** What a load process saw. */
 export interface Seen {
@@ -42,6 +59,13 @@ export interface Seen {
   readonly latencies: Float64Array;
   /** All answers of the expected kind, counted or not. */
   readonly answered: number;
+}
+
+/** What a fleet saw; the latencies are of heartbeats, from the moment that each was due. */
+export interface FleetSeen extends Seen {
+  readonly reports: Float64Array;
+  /** Command streams that ended. */
+  readonly lostStreams: number;
 }
 
 export type Reply = { readonly seen: Seen } | { readonly broken: string };
@@ -79,7 +103,11 @@ export class Stopwatch {
 }
 
 /** Each process serves one kind of job. */
-type Run = ((job: HttpJob) => Promise<Seen>) | ((job: GrpcJob) => Promise<Seen>) | ((job: SrpJob) => Promise<Seen>);
+type Run =
+  | ((job: HttpJob) => Promise<Seen>)
+  | ((job: GrpcJob) => Promise<Seen>)
+  | ((job: SrpJob) => Promise<Seen>)
+  | ((job: FleetJob) => Promise<FleetSeen>);
 
 /** Runs the jobs that the parent process sends, and ends with it. */
 export function serveJobs(run: Run): void {

@@ -2,23 +2,50 @@ import { arch, cpus, platform, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { measureAuthentication } from "./authenticate.ts";
 import { compare } from "./compare.ts";
+import { measureFleet } from "./fleet.ts";
 import { measureLogins } from "./identities.ts";
-import { type Options, type Part, readOptions } from "./options.ts";
+import { measureIdleAgent } from "./idle-agent.ts";
+import { measureImports } from "./import-keytabs.ts";
+import { measureManyKeytabs } from "./many-keytabs.ts";
+import { type Effort, type Options, type Part, readOptions } from "./options.ts";
+import { measureParsing } from "./parse-keytabs.ts";
 import { memoryMib } from "./processes.ts";
 import { explainProfile, profileTime, profiling } from "./profile.ts";
+import { measureReports } from "./report-keytabs.ts";
 import { measureRewrapping } from "./rewrap.ts";
 import { measureScale } from "./scale.ts";
 import { Scenarios } from "./scenarios.ts";
-import { Stage } from "./stage.ts";
+import { type Holdfast, Stage } from "./stage.ts";
 import { measureStart } from "./start.ts";
 import { atMost, type Line, tableOf } from "./table.ts";
 import { measureVerification } from "./verify-log.ts";
 
-const longestRunMs = 20 * 60_000;
+const longestRunMs = 30 * 60_000;
 const mostMemoryMib = 250;
 const profileConnections = 64;
 const profileSeconds = 8;
 const scenarioNames = ["read", "grpc", "list", "create", "login"] as const satisfies readonly Part[];
+
+/** The parts that compare more than answers, in their order. */
+const moreParts: Partial<Record<Part, (stage: Stage, main: Holdfast, effort: Effort) => Promise<Line[]>>> = {
+  identities: async (stage, _, effort) => [
+    ...(await measureLogins(stage, effort)),
+    ...(await measureAuthentication(stage, effort)),
+  ],
+  verify: (stage, _, effort) => measureVerification(stage, effort),
+  rewrap: (stage, _, effort) => measureRewrapping(stage, effort),
+  scale: (stage, _, effort) => measureScale(stage, effort, tell),
+  keytabs: async (stage, main, effort) => [
+    ...measureParsing(effort),
+    ...(await measureImports(stage, main, effort)),
+    ...(await measureManyKeytabs(stage, effort)),
+  ],
+  agents: async (stage, main, effort) => [
+    ...(await measureReports(main, effort)),
+    ...(await measureFleet(stage, effort)),
+    ...(await measureIdleAgent(main)),
+  ],
+};
 
 const beganAt = performance.now();
 const options = readOptions(process.argv.slice(2));
@@ -60,21 +87,10 @@ async function run({ parts, effort }: Options): Promise<void> {
     recorded = await scenarios.recordedReads();
     notes.push(`${scenarios.reads} values read and answered, ${recorded} reads in the audit log`);
   }
-  if (parts.has("identities")) {
-    tell("identities");
-    lines.push(...(await measureLogins(stage, effort)), ...(await measureAuthentication(stage, effort)));
-  }
-  if (parts.has("verify")) {
-    tell("verify");
-    lines.push(...(await measureVerification(stage, effort)));
-  }
-  if (parts.has("rewrap")) {
-    tell("rewrap");
-    lines.push(...(await measureRewrapping(stage, effort)));
-  }
-  if (parts.has("scale")) {
-    tell("scale");
-    lines.push(...(await measureScale(stage, effort, tell)));
+  for (const [name, measure] of Object.entries(moreParts)) {
+    if (!parts.has(name as Part)) continue;
+    tell(name);
+    lines.push(...(await measure(stage, main, effort)));
   }
   const memory = parts.has("memory") ? memoryMib(main.pid) : undefined;
   if (memory !== undefined) {

@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Delays } from "./delays.ts";
-import type { Job, Reply, Seen } from "./load.ts";
+import type { FleetJob, FleetSeen, Job, Reply, Seen } from "./load.ts";
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const holdfast = here("../../src/holdfast.js");
@@ -25,22 +25,23 @@ export interface ServerProcess {
 /** A process that sends requests. */
 export interface LoadProcess {
   readonly pid: number;
+  run(job: FleetJob): Promise<FleetSeen>;
   run(job: Job): Promise<Seen>;
   stop(): Promise<void>;
 }
 
 /** The programs of load processes. */
-export type LoadFile = "http-load.ts" | "grpc-load.ts" | "srp-load.ts";
+export type LoadFile = "http-load.ts" | "grpc-load.ts" | "srp-load.ts" | "fleet-load.ts";
 
 export function startLoad(file: LoadFile): LoadProcess {
   const child = fork(here(file), { serialization: "advanced" });
   return {
     pid: child.pid ?? 0,
-    async run(job) {
+    async run(job: Job) {
       child.send(job);
       const reply = (await messageFrom(child, file, job.rampMs + job.measureMs + jobGraceMs)) as Reply;
       if ("broken" in reply) throw new Error(reply.broken);
-      return reply.seen;
+      return reply.seen as FleetSeen;
     },
     stop: () => end(child),
   };

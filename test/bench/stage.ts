@@ -85,6 +85,7 @@ export class Stage {
       DATABASE_URL: url,
       REDIS_URL: redisUrl,
       MASTER_KEY: randomBytes(32).toString("base64"),
+      KEYTAB_ENABLED: "true",
       RATE_LIMIT_API: "0",
       RATE_LIMIT_AUTH: "0",
       RATE_LIMIT_AGENT: "0",

@@ -100,6 +100,10 @@ async function measure(subject: Subject, connections: number, { rampMs, measureM
 export const quantile = (sorted: Float64Array, at: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * at))] ?? Number.NaN;
 
+/** Of all that the load processes saw together, in milliseconds. */
+export const p99Of = (seen: readonly Seen[]) =>
+  quantile(Float64Array.from(seen.flatMap((each) => [...each.latencies])).sort(), 0.99);
+
 export function median(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);

@@ -37,10 +37,7 @@ const columns: readonly [title: string, cell: (line: Line) => string][] = [
   ["ours/s", ({ ours }) => ours?.toFixed(0) ?? ""],
   ["against", ({ against = "" }) => against],
   ["theirs/s", ({ theirs }) => theirs?.toFixed(0) ?? ""],
-  [
-    "ratio",
-    ({ figure, unit }) => (unit === undefined ? figure.toFixed(2) : `${figure.toFixed(figure < 10 ? 2 : 0)} ${unit}`),
-  ],
+  ["ratio", ({ figure, unit }) => (unit === undefined ? figure.toFixed(2) : `${shortened(figure)} ${unit}`)],
   ["target", ({ target }) => target?.text ?? ""],
   ["p50 ms", ({ p50 }) => p50?.toFixed(2) ?? ""],
   ["p99 ms", ({ p99 }) => p99?.toFixed(2) ?? ""],
@@ -48,6 +45,8 @@ const columns: readonly [title: string, cell: (line: Line) => string][] = [
   ["client us", ({ clientMicros }) => micros(clientMicros)],
   ["", ({ figure, target }) => (target === undefined ? "" : target.met(figure) ? "pass" : "short")],
 ];
+
+const shortened = (figure: number) => figure.toFixed(figure < 10 && !Number.isInteger(figure) ? 2 : 0);
 
 function micros(figure: number | undefined): string {
   return figure === undefined || Number.isNaN(figure) ? "" : figure.toFixed(figure < 10 ? 1 : 0);

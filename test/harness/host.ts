@@ -77,6 +77,11 @@ export class Host {
     return host;
   }
 
+  /** The same agent at another replica, or at one that was started again. Close it too. */
+  at(url: string): Host {
+    return new Host(this.#server, this.hostname, new Client(url, this.client.token, this.id));
+  }
+
   heartbeat() {
     return this.link.heartbeat({ version: "1.0.0", os: "Linux" }, this.client.metadata());
   }

@@ -39,6 +39,10 @@ describe("Database", () => {
     );
   const dieIn = (em: EntityManager) => run(em, "select pg_terminate_backend(pg_backend_pid()) where $1", [true]);
 
+  it("has no statement compiled", async () => {
+    expect(await db.query("select current_setting('jit') as jit where $1", [true])).to.deep.equal([{ jit: "off" }]);
+  });
+
   describe("inTransaction", () => {
     it("commits what the work did when it returns, and answers what it answers", async () => {
       const em = db.forkWithoutTenant();

@@ -1,6 +1,6 @@
 import { getCACertificates } from "node:tls";
 import type { DescService } from "@bufbuild/protobuf";
-import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { retrying } from "./retry.ts";
 
@@ -23,19 +23,34 @@ const callTimeoutMs = 30_000;
 
 /** The services of a server, over Connect and HTTP/1.1. Opens no connection before the first call. */
 export function connectApi({ url, userAgent, token, certificateAuthorities, onLimit }: ApiOptions): Api {
-  const identifying: Interceptor = (next) => async (request) => {
+  const naming: Interceptor = (next) => async (request) => {
     request.header.set("user-agent", userAgent);
-    if (token !== undefined) request.header.set("authorization", `Bearer ${await token()}`);
     return next(request);
   };
   const transport = createConnectTransport({
     baseUrl: url,
     httpVersion: "1.1",
-    interceptors: [identifying],
+    interceptors: [naming],
     defaultTimeoutMs: callTimeoutMs,
     nodeOptions:
       certificateAuthorities === undefined ? {} : { ca: [...getCACertificates("default"), certificateAuthorities] },
   });
-  const patient = retrying(transport, onLimit ?? (() => {}));
+  const identified = token === undefined ? transport : identifying(transport, token);
+  const patient = retrying(identified, onLimit ?? (() => {}));
   return (service) => createClient(service, patient);
+}
+
+/** The time of a call begins when there is a token: a login may have to wait for the limit of requests. */
+function identifying(transport: Transport, token: () => Promise<string>): Transport {
+  const identified = async (given: ConstructorParameters<typeof Headers>[0]) => {
+    const header = new Headers(given);
+    header.set("authorization", `Bearer ${await token()}`);
+    return header;
+  };
+  return {
+    unary: async (method, signal, timeoutMs, header, ...message) =>
+      transport.unary(method, signal, timeoutMs, await identified(header), ...message),
+    stream: async (method, signal, timeoutMs, header, ...messages) =>
+      transport.stream(method, signal, timeoutMs, await identified(header), ...messages),
+  };
 }

@@ -14,7 +14,9 @@ export function preparing(services: readonly Service[]): Interceptor {
   const preparations = new Map<DescMethod, (message: Message, call: Call, signal: AbortSignal) => Promise<unknown>>();
   for (const { descriptor, preparations: declared = {} } of services) {
     for (const [name, prepare] of Object.entries(declared)) {
-      preparations.set(descriptor.method[name] as DescMethod, prepare as never);
+      const method = descriptor.method[name];
+      if (method === undefined) throw new Error(`${descriptor.typeName} has no method ${name} to prepare`);
+      preparations.set(method, prepare as never);
     }
   }
   return (next) => async (request) => {

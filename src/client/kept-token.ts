@@ -1,4 +1,4 @@
-import type { Token } from "./login.ts";
+import type { Token } from "./token.ts";
 
 /** A token this close to its end is not used: the call would outlive it. */
 const marginMs = 30_000;

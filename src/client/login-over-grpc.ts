@@ -1,8 +1,8 @@
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { TokenService } from "../../gen/ts/holdfast/auth/v1/token_service_pb.ts";
 import type { GrpcConnection } from "./grpc-connection.ts";
-import type { Token } from "./login.ts";
 import { CredentialRefused } from "./stay-connected.ts";
+import { type Token, tokenOf } from "./token.ts";
 
 /** Exchanges the credentials of a machine identity for a token. Throws CredentialRefused. */
 export async function loginOverGrpc(
@@ -11,8 +11,7 @@ export async function loginOverGrpc(
   clientSecret: string,
 ): Promise<Token> {
   const login = connection.client(TokenService).loginUniversal({ clientId, clientSecret });
-  const { accessToken, expiresIn } = await login.catch(refusedCredential);
-  return { token: accessToken, expiresAt: new Date(Date.now() + expiresIn * 1000) };
+  return tokenOf(await login.catch(refusedCredential));
 }
 
 /** Throws what a call failed with; CredentialRefused when that is because of who calls. */

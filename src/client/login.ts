@@ -10,12 +10,7 @@ import {
   verifierFor,
 } from "../standards/srp.ts";
 import type { Api } from "./api.ts";
-
-/** A bearer token. */
-export interface Token {
-  readonly token: string;
-  readonly expiresAt: Date;
-}
+import { type Token, tokenOf } from "./token.ts";
 
 /** The other side knows no verifier of the password: it is not the server that the password was set at. */
 export class UnprovenServer extends Error {}
@@ -52,8 +47,3 @@ async function verifierOf(username: string, password: string) {
   const salt = randomBytes(saltLength);
   return { salt, verifier: await verifierFor(group, salt, username, password) };
 }
-
-const tokenOf = ({ accessToken, expiresIn }: { accessToken: string; expiresIn: number }): Token => ({
-  token: accessToken,
-  expiresAt: new Date(Date.now() + expiresIn * 1000),
-});

@@ -1,5 +1,6 @@
 import { SessionService } from "../../../gen/ts/holdfast/auth/v1/session_service_pb.ts";
 import * as client from "../../client/login.ts";
+import type { Token } from "../../client/token.ts";
 import { askHidden, readLines } from "../ask.ts";
 import { credentialsPath, readCredentials, removeCredentials, writeCredentials } from "../credentials-file.ts";
 import { explain } from "../explain.ts";
@@ -42,18 +43,14 @@ export async function login(options: LoginOptions): Promise<void> {
   if (hasCredentialInEnvironment()) note("the credential in the environment is used instead, until it is unset");
 }
 
-async function loginAsUser(url: string, username: string, { passwordStdin }: LoginOptions): Promise<client.Token> {
+async function loginAsUser(url: string, username: string, { passwordStdin }: LoginOptions): Promise<Token> {
   const password = passwordStdin
     ? await readLine("the password")
     : await askHidden("Password:", "give the password with --password-stdin");
   return client.loginWithPassword(anonymous(url), username, password);
 }
 
-async function loginAsMachine(
-  url: string,
-  clientId: string,
-  { clientSecretStdin }: LoginOptions,
-): Promise<client.Token> {
+async function loginAsMachine(url: string, clientId: string, { clientSecretStdin }: LoginOptions): Promise<Token> {
   const secret = clientSecretStdin
     ? await readLine("the client secret")
     : (setting("CLIENT_SECRET") ??
@@ -63,7 +60,7 @@ async function loginAsMachine(
 
 const readLine = async (name: string): Promise<string> => (await readLines(name))[0] ?? "";
 
-const keep = (url: string, { token, expiresAt }: client.Token) =>
+const keep = (url: string, { token, expiresAt }: Token) =>
   writeCredentials({ url, token, expires_at: expiresAt.toISOString() });
 
 /** Sets the first password of a user. */

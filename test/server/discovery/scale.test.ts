@@ -19,13 +19,16 @@ async function plansDuring(work: () => Promise<unknown>): Promise<Plan[]> {
 
 const ok = async (answer: Promise<{ status: number }>) => expect((await answer).status).to.equal(200);
 
-/** Each row that is read was found by an index, and what is touched for a file is what an index and its row take. */
+/**
+ * Each row that is read was found by an index, and what is touched for a file is what its row and the entries of its
+ * indexes take: 25 pages, and thrice that where PostgreSQL clears old entries out of full index pages meanwhile.
+ */
 function expectFewPages(plans: readonly Plan[], files: number): void {
   expect(plans).not.to.have.length(0);
   for (const { statement, root } of plans) {
     const ways = stepsOf(root).filter((step) => step["Relation Name"] !== undefined);
     for (const way of ways) expect(way["Node Type"], statement.text).not.to.contain("Seq Scan");
-    expect(pagesTouched(root), statement.text).to.be.at.most(100 + 60 * files);
+    expect(pagesTouched(root), statement.text).to.be.at.most(100 + 120 * files);
   }
 }
 

@@ -28,6 +28,7 @@ const scalars: Readonly<Partial<Record<ScalarType, Schema>>> = {
 const foreign: Readonly<Record<string, Schema>> = {
   "google.protobuf.Timestamp": { type: "string", format: "date-time" },
   "google.protobuf.Struct": { type: "object" },
+  "google.protobuf.Value": {},
 };
 
 /** The JSON Schemas of the messages that REST reads and writes, collected while operations refer to them. */

@@ -47,6 +47,8 @@ export interface Context {
   readonly entities: readonly (EntitySchema | (new () => object))[];
   services?(core: Core, identities: Identities): readonly Service[] | Promise<readonly Service[]>;
   jobs?(core: Core): readonly Job[];
+  /** What goes on beside the API for as long as that listens; answers how to end it, within a second or so. */
+  background?(core: Core): () => Promise<void>;
   /** One SQL expression each, as in "select count(*) from secret". */
   readonly statistics?: Partial<Record<Statistic, string>>;
 }

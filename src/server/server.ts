@@ -13,12 +13,14 @@ import { type Config, readTlsFiles } from "./config.ts";
 import type { Context, Core } from "./context.ts";
 import { Database } from "./db/database.ts";
 import { discovery } from "./discovery/context.ts";
+import { gateways } from "./gateways/context.ts";
 import { Components, overall } from "./health/components.ts";
 import { HealthService } from "./health/health-service.ts";
 import { type Job, Jobs } from "./jobs.ts";
 import { keytabs } from "./keytabs/context.ts";
 import { Locks } from "./lock/lock.ts";
 import type { Logger } from "./logging.ts";
+import { rotation, rotationWork } from "./rotation/context.ts";
 import { DataKey, OrganizationKey, ServiceKey } from "./seal/key-tables.ts";
 import type { MasterKey } from "./seal/master-key.ts";
 import { asKey, Seal } from "./seal/seal.ts";
@@ -30,6 +32,7 @@ import { clientAddress } from "./wire/client-address.ts";
 import { Documents } from "./wire/documents.ts";
 import { doors, type Service } from "./wire/doors.ts";
 import { gate } from "./wire/gate.ts";
+import { holding } from "./wire/holding.ts";
 import { purgeJob, replaying } from "./wire/idempotency.ts";
 import { IdempotencyRecord } from "./wire/idempotency-record.ts";
 import { cleartextListener, type Listener, tlsListener } from "./wire/listener.ts";
@@ -40,7 +43,7 @@ import { isOwnOrigin } from "./wire/session-cookie.ts";
 import { unitOfWork } from "./wire/unit-of-work.ts";
 
 /** What the server is made of. A new context is one line here. */
-const contexts: readonly Context[] = [secrets, keytabs, agents, discovery, audit];
+const contexts: readonly Context[] = [secrets, keytabs, agents, discovery, gateways(rotationWork), rotation, audit];
 
 /** Every table; the migrations are checked against them. */
 export const entities = [
@@ -122,6 +125,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   // Last of what can fail: a start that fails after it would have told nobody the administrator's secret.
   const bootstrapped = await bootstrap(core, auth);
   listener?.open();
+  const endings = listener === undefined ? [] : contexts.flatMap((context) => context.background?.(core) ?? []);
   const jobs = [
     ...auth.jobs,
     ...contexts.flatMap((context) => context.jobs?.(core) ?? []),
@@ -137,7 +141,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     core,
     async stop(graceMs = defaultGraceMs) {
       listener?.shutdown.abort();
-      await Promise.all([listener?.api.close(graceMs), responder?.close(), core.jobs.stop(graceMs)]);
+      await Promise.all([
+        listener?.api.close(graceMs),
+        responder?.close(),
+        core.jobs.stop(graceMs),
+        ...endings.map((end) => end()),
+      ]);
       auth.stop();
       core.wakes.close();
       redis.disconnect();
@@ -171,6 +180,7 @@ async function apiListener(core: Core, auth: Auth, components: Components) {
     authorizing(features),
     validating(logger),
     preparing(services),
+    holding(services, core.locks),
     unitOfWork(auditWriter, licenseEnd),
     replaying(asKey(await seal.serviceKey("idempotency"))),
   ];

@@ -39,6 +39,8 @@ const SecretTable = defineEntity({
     rotationIntervalDays: p.integer().nullable(),
     lastRotated: time().nullable(),
     nextRotation: time().nullable(),
+    /** Of the one rotation configuration that every secret has. */
+    rotationConfigId: p.uuid().defaultRaw("uuidv7()").unique("secret_rotation_config_id_key"),
     /** Judged by the database's clock, which all replicas share. */
     expired: p
       .boolean()

@@ -16,6 +16,7 @@ import { type Call, callIn, callKey, callOf } from "./call.ts";
 import { type Admit, requireIdentity } from "./chain.ts";
 import type { Documents } from "./documents.ts";
 import { grpcHealth } from "./grpc-health.ts";
+import type { Exclusion } from "./holding.ts";
 import type { Handler } from "./listener.ts";
 import { rpcBodyLimits } from "./message-bytes.ts";
 import { checkPolicies, policyOf } from "./policy.ts";
@@ -34,6 +35,8 @@ export interface Service {
   readonly implementation: object;
   /** What single methods wait for before their transaction opens, by their names in the implementation. */
   readonly preparations?: Readonly<Record<string, Preparation>>;
+  /** What single methods hold while they run, by their names in the implementation. */
+  readonly exclusions?: Readonly<Record<string, Exclusion>>;
 }
 
 type Adapter = ReturnType<typeof connectNodeAdapter>;

@@ -4,6 +4,7 @@ import { Call, callOf } from "../../../src/server/wire/call.ts";
 import { authorizing, recording, validating } from "../../../src/server/wire/chain.ts";
 import { Documents } from "../../../src/server/wire/documents.ts";
 import { doors } from "../../../src/server/wire/doors.ts";
+import { holding } from "../../../src/server/wire/holding.ts";
 import { replaying } from "../../../src/server/wire/idempotency.ts";
 import type { Identity } from "../../../src/server/wire/identity.ts";
 import { cleartextListener, type Listener } from "../../../src/server/wire/listener.ts";
@@ -55,6 +56,7 @@ export class Orders {
         authorizing(new Set()),
         validating(logger),
         preparing(services),
+        holding(services, this.#server.server.core.locks),
         unitOfWork(audit),
         replaying(asKey(await seal.serviceKey("idempotency"))),
       ],

@@ -103,6 +103,7 @@ export class Schemas {
   }
 
   #value(field: DescField, direction: Direction): Schema {
+    if (optionsOf(field).jsonTypes.length > 0) return { type: optionsOf(field).jsonTypes };
     if (field.fieldKind === "message") return this.refer(field.message, direction);
     if (field.fieldKind === "scalar") return scalarSchema(field, field.scalar);
     if (field.fieldKind === "list" && field.listKind === "message") {
@@ -133,10 +134,10 @@ function comesBack({ name, parent }: DescField): boolean {
   return messages.some(({ fields }) => fields.some((field) => field.name === name && isRedacted(field)));
 }
 
-function optionsOf(field: DescField): Pick<Field, "alias" | "nullable" | "omitAbsent"> {
+function optionsOf(field: DescField): Pick<Field, "alias" | "nullable" | "omitAbsent" | "jsonTypes"> {
   return hasOption(field, fieldOptions)
     ? getOption(field, fieldOptions)
-    : { alias: [], nullable: false, omitAbsent: false };
+    : { alias: [], nullable: false, omitAbsent: false, jsonTypes: [] };
 }
 
 /** An answer writes null for what is absent; an update reads null as "clear it" where the field says so (G-0.1, G-0.3). */

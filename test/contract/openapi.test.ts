@@ -5,6 +5,7 @@ import { renderOpenApi } from "../../src/contract/generate-openapi.ts";
 import { errorCodes } from "../../src/server/errors.ts";
 import { bindingsOf } from "../../src/server/wire/http-rule.ts";
 import type { Answer } from "../harness/client.ts";
+import { TestGateway } from "../harness/gateway.ts";
 import { foundKeytab, Host } from "../harness/host.ts";
 import { newKeytab } from "../harness/keytabs.ts";
 import { useServer } from "../harness/server.ts";
@@ -119,6 +120,10 @@ describe("the OpenAPI document", () => {
       "x-target-permission": "secret:write",
       "x-audit-action": "secret.copy",
     });
+    expect(operation("ActivateDr")).to.include({
+      "x-role": "gateway:admin",
+      "x-audit-action": "gateway.activate_dr",
+    });
     expect(operation("CreateToken").security).to.deep.equal([]);
     expect(copy.security, "the document's own: bearerAuth").to.equal(undefined);
   });
@@ -182,6 +187,17 @@ describe("the OpenAPI document", () => {
       type: "object",
       additionalProperties: { type: "string" },
     });
+  });
+
+  it("has lists that are the whole answer, and fields that may hold JSON of several types", () => {
+    const { content } = operation("ListGateways").responses["200"] ?? {};
+
+    expect(content?.["application/json"]?.schema).to.include({ type: "array" });
+    expect(property("UpdateRotationConfigRequest", "interval_days")?.["type"]).to.deep.equal(["integer", "string"]);
+    expect(property("UpdateRotationConfigRequest", "interval_days")?.["x-aliases"]).to.deep.equal([
+      "interval",
+      "rotation_interval_days",
+    ]);
   });
 
   it("has bytes as base64, and says of a file in a request that it never comes back", () => {
@@ -295,6 +311,33 @@ describe("a real answer", () => {
       const { body } = await importing({ project_id: server.projectId });
       return server.admin.rest(verb, `${keytabs}/${body.id}${path}`, fields);
     };
+  const gateways = "/api/v1/admin/gateways";
+  const gateway = async (fields: { role?: "dr-standby"; environment?: string } = {}) => {
+    const registered = await TestGateway.register(server, fields);
+    registered.close();
+    return registered;
+  };
+  const withGateway =
+    (verb: string, path = "", fields?: object) =>
+    async () =>
+      server.admin.rest(verb, `${gateways}/${(await gateway()).id}${path}`, fields);
+  const failover = async (operation: string, markFailed: boolean) => {
+    const primary = await gateway();
+    await gateway({ role: "dr-standby", environment: primary.environment });
+    await server.admin.rest("POST", `${gateways}/${primary.id}/deactivate`, { mark_failed: markFailed });
+    return server.admin.rest("POST", `/api/v1/admin/failover/${primary.environment}/${operation}`, {});
+  };
+  const configOf = async (fields: object = {}) => {
+    const { body } = await create(full);
+    return (await server.admin.rest("PUT", `${secrets}/${body.id}/rotation-config`, fields)).body;
+  };
+  const executed = async (fields: object = {}) => {
+    const { id } = await configOf(fields);
+    const answer = await server.admin.rest("POST", `/api/v1/rotation/configs/${id}/execute`, {});
+    return { id, answer };
+  };
+  const command = { driver: "command", driver_settings: { command: "rotate-app" } };
+  const byGateway = { provider: "gateway", provider_settings: command, credentials: { a: "b" } };
   const login = () => ({ client_id: server.clientId, client_secret: server.clientSecret });
 
   const answers: readonly (readonly [id: string, what: string, status: number, ask: Ask])[] = [
@@ -394,6 +437,56 @@ describe("a real answer", () => {
     ["ListEnrollmentTokens", "", 200, () => server.admin.rest("GET", "/api/v1/agents/enrollment-tokens")],
     ["ListAgents", "", 200, () => server.admin.rest("GET", "/api/v1/agents")],
     ["GetAgent", "", 200, () => server.admin.rest("GET", `/api/v1/agents/${host.id}`)],
+    [
+      "GetGatewayHealth",
+      "",
+      200,
+      async () => {
+        const { environment } = await gateway();
+        await gateway({ role: "dr-standby", environment });
+        return server.admin.rest("GET", "/api/v1/admin/gateway-health");
+      },
+    ],
+    ["GetGatewayHealth", "by nobody", 401, () => server.anonymous.rest("GET", "/api/v1/admin/gateway-health")],
+    ["ListGateways", "", 200, () => server.admin.rest("GET", gateways)],
+    ["ListGatewayTasks", "", 200, withGateway("GET", "/tasks?status=pending&limit=5")],
+    ["ListGatewayTasks", "of a status that there is not", 400, withGateway("GET", "/tasks?status=done")],
+    ["ListGatewayTasks", "of a gateway that is not there", 404, () => server.admin.rest("GET", `${gateways}/x/tasks`)],
+    ["DeactivateGateway", "", 200, withGateway("POST", "/deactivate", { mark_failed: true })],
+    ["RetireGateway", "that is active", 409, withGateway("DELETE")],
+    [
+      "RetireGateway",
+      "",
+      204,
+      async () => server.admin.rest("DELETE", `${gateways}/${(await gateway({ role: "dr-standby" })).id}`),
+    ],
+    ["ActivateDr", "", 200, () => failover("activate-dr", true)],
+    ["ActivateDr", "whose primary has not failed", 409, () => failover("activate-dr", false)],
+    ["ActivateDr", "that is not there", 404, () => server.admin.rest("POST", "/api/v1/admin/failover/x/activate-dr")],
+    ["Failback", "", 200, () => failover("failback", false)],
+    ["GetRotationConfig", "", 200, withSecret((id) => server.admin.rest("GET", `${secrets}/${id}/rotation-config`))],
+    [
+      "UpdateRotationConfig",
+      "",
+      200,
+      withSecret((id) =>
+        server.admin.rest("PUT", `${secrets}/${id}/rotation-config`, { interval: "30d", ...byGateway }),
+      ),
+    ],
+    [
+      "UpdateRotationConfig",
+      "with a provider that there is not",
+      400,
+      withSecret((id) => server.admin.rest("PUT", `${secrets}/${id}/rotation-config`, { provider: "magic" })),
+    ],
+    ["ExecuteRotationConfig", "", 200, async () => (await executed()).answer],
+    ["ExecuteRotationConfig", "by a gateway", 200, async () => (await executed(byGateway)).answer],
+    [
+      "ListRotationTasks",
+      "",
+      200,
+      async () => server.admin.rest("GET", `/api/v1/rotation/configs/${(await executed()).id}/tasks`),
+    ],
     ["ListAuditEvents", "", 200, () => server.admin.rest("GET", "/api/v1/audit-logs?per_page=100")],
     ["LoginUniversal", "", 200, () => server.anonymous.rest("POST", "/api/v1/auth/universal-auth/login", login())],
     ["CreateToken", "without a grant", 400, () => server.anonymous.rest("POST", "/oauth/token", login())],

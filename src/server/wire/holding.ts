@@ -20,7 +20,7 @@ export function holding(services: readonly Service[], locks: Pick<Locks, "hold">
     for (const [name, exclusion] of Object.entries(declared)) {
       const method = descriptor.method[name];
       if (method === undefined) throw new Error(`${descriptor.typeName} has no method ${name} that excludes others`);
-      exclusions.set(method, exclusion as never);
+      exclusions.set(method, exclusion);
     }
   }
   return (next) => async (request) => {

@@ -238,9 +238,9 @@ function reads(schema: DescMessage, field: DescField, value: JsonValue): boolean
 }
 
 function expected(field: DescField): string {
-  if (field.message !== undefined) {
-    return field.message.typeName === "google.protobuf.Timestamp" ? "a time as in 2026-11-20T09:15:02Z" : "an object";
-  }
+  if (field.message?.typeName === "google.protobuf.Timestamp") return "a time as in 2026-11-20T09:15:02Z";
+  if (field.message?.typeName === "google.protobuf.Value") return "JSON";
+  if (field.message !== undefined) return "an object";
   switch (field.scalar) {
     case ScalarType.STRING:
       return "a string";

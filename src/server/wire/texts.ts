@@ -1,6 +1,15 @@
-import { type DescField, type DescMessage, getOption, hasOption, type Message } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import {
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+  type JsonValue,
+  type Message,
+  toJson,
+} from "@bufbuild/protobuf";
+import { type Timestamp, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { field as fieldOptions } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
 import type { FieldFault } from "../errors.ts";
 
 type Check = (value: unknown, path: string, faults: FieldFault[]) => unknown;
@@ -55,6 +64,7 @@ function checkOf(field: DescField): Check | undefined {
   if (field.fieldKind === "scalar") return isUuid(field) ? toLowerCase : isSealed ? undefined : checkText;
   if (field.fieldKind === "list" && field.listKind === "scalar") return each(checkText);
   if (field.fieldKind === "list" && field.listKind === "message") return each(messageCheck(field.message));
+  if (field.message?.typeName === "google.protobuf.Value") return valueCheck(jsonTypesOf(field));
   return field.fieldKind === "message" ? messageCheck(field.message) : undefined;
 }
 
@@ -100,6 +110,40 @@ const checkJson: Check = (value, path, faults) => {
   if (message !== undefined) faults.push({ field: path, message });
   return value;
 };
+
+/** JSON of these types, or of any when there are none. */
+const valueCheck =
+  (types: readonly string[]): Check =>
+  (value, path, faults) => {
+    const message = valueFault(value as Value, types);
+    if (message !== undefined) faults.push({ field: path, message });
+    return value;
+  };
+
+function valueFault(value: Value, types: readonly string[]): string | undefined {
+  const json = jsonOf(value);
+  if (json === undefined) return "must be JSON";
+  const fault = jsonFault(json, 1);
+  if (fault !== undefined || json === null || types.length === 0) return fault;
+  if (types.some((type) => isOfType(json, type))) return undefined;
+  return `must be ${types.map((type) => (type === "string" ? "a string" : `an ${type}`)).join(" or ")}`;
+}
+
+/** Undefined for what is none, as it may come over gRPC: a number without end, or nothing at all. */
+function jsonOf(value: Value): JsonValue | undefined {
+  try {
+    return toJson(ValueSchema, value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether JSON is of a type of JSON Schema that json_types names. */
+const isOfType = (json: JsonValue, type: string): boolean =>
+  type === "integer" ? Number.isInteger(json) : type === (Array.isArray(json) ? "array" : typeof json);
+
+const jsonTypesOf = (field: DescField) =>
+  hasOption(field, fieldOptions) ? getOption(field, fieldOptions).jsonTypes : [];
 
 function jsonFault(value: unknown, depth: number): string | undefined {
   if (typeof value === "string") return textFault(value);

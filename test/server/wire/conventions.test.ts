@@ -1,4 +1,8 @@
+import type { Value } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import type { ServiceError } from "@grpc/grpc-js";
 import { expect } from "chai";
+import { RotationConfigService } from "../../../gen/ts/holdfast/rotation/v1/rotation_config_service_pb.ts";
 import { importKeytab, newKeytab } from "../../harness/keytabs.ts";
 import { useServer } from "../../harness/server.ts";
 import { expectSpecifiedError, request, send } from "./raw-http.ts";
@@ -159,6 +163,42 @@ describe("A request (G-0.1 to G-0.3)", () => {
 
     expect(kept.body).to.include({ rate_limit_per_minute: 5, access_token_ttl_seconds: 600 });
     expect(cleared.body).to.include({ rate_limit_per_minute: null, access_token_ttl_seconds: 3600 });
+  });
+
+  it("may give a field in several kinds of JSON where that is documented, by any of its names", async () => {
+    const { id } = await server.secret();
+    const interval = async (given: Record<string, unknown>) => {
+      const { status, body } = await rest("PUT", `${secrets}/${id}/rotation-config`, given);
+      return status === 200 ? body.interval_days : body.error.details[0].field;
+    };
+
+    expect(await interval({ interval_days: 7 })).to.equal(7);
+    expect(await interval({ rotationIntervalDays: "8d" })).to.equal(8);
+    expect(await interval({ interval: 9, intervalDays: 9 })).to.equal(9);
+    expect(await interval({ interval_days: null })).to.equal(9);
+    expect(await interval({ interval: 9, interval_days: "9d" })).to.equal("interval_days");
+    expect(await interval({ interval: { days: 9 } })).to.equal("interval_days");
+  });
+
+  it("holds JSON over gRPC too where it may hold any: no number without end, and not nothing", async () => {
+    const { id } = await server.secret();
+    const grpc = server.admin.grpc(RotationConfigService);
+    const update = (kind: Value["kind"]) =>
+      grpc.updateRotationConfig({ id, intervalDays: { kind } }, server.admin.metadata()).then(
+        ({ intervalDays }) => intervalDays,
+        ({ code, details }: ServiceError) => [code, details],
+      );
+
+    const answers = [
+      await update({ case: "stringValue", value: "5d" }),
+      await update({ case: "numberValue", value: Number.NaN }),
+      await update({ case: "numberValue", value: Number.NEGATIVE_INFINITY }),
+      await update({ case: undefined }),
+    ];
+    grpc.close();
+
+    const refused = [Code.InvalidArgument, "Request validation failed"];
+    expect(answers).to.deep.equal([5, refused, refused, refused]);
   });
 
   it("cannot smuggle a mask, nor an id, past the path", async () => {

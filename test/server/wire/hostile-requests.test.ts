@@ -224,6 +224,26 @@ const tables: Record<string, () => Row[]> = {
     ];
   },
 
+  "JSON of any kind that cannot be kept": () =>
+    ["interval_days", "provider"].flatMap((field) =>
+      [
+        '"\\u0000"',
+        '"\\ud800"',
+        "1e400",
+        '{"type":"\\u0000"}',
+        '{"\\udfff":1}',
+        '[["\\u0000"]]',
+        '{"type":-1e400}',
+      ].map(
+        (text): Row => [
+          `${field} ${text}`,
+          request("PUT", `${secrets}/${missing}/rotation-config`, { headers: json(), body: `{"${field}":${text}}` }),
+          400,
+          field,
+        ],
+      ),
+    ),
+
   "values past a limit": () => [
     ["a value of 65,537 bytes", withField("value", JSON.stringify("a".repeat(65_537))), 400, "value"],
     ["a value of 32,769 times two bytes", withField("value", JSON.stringify("é".repeat(32_769))), 400, "value"],

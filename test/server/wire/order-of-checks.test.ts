@@ -4,12 +4,16 @@ import { useServer } from "../../harness/server.ts";
 
 const server = useServer();
 const secrets = "/api/v1/secrets";
+const failover = "/api/v1/admin/failover/nowhere/activate-dr";
 const unknown = "0193b1d2-6a3e-7c1b-9a70-0d6c4f1f3f55";
 let viewer: Client;
 let nobody: Client;
 let other: Client;
+/** Holds every permission, and not the role gateway:admin. */
+let deputy: Client;
 
 before(async () => {
+  deputy = await server.as("deputy", ["admin"]);
   viewer = await server.as("viewer", ["viewer"]);
   nobody = await server.as("nobody", []);
   other = (await server.otherOrganization()).admin;
@@ -115,6 +119,34 @@ const table: Row[] = [
     request: () => ["DELETE", `${secrets}/${unknown}`],
     status: 403,
     code: "PERMISSION_DENIED",
+  },
+  {
+    why: "a missing role is told before a body that cannot be read",
+    by: () => deputy,
+    request: () => ["POST", failover, "{", malformed],
+    status: 403,
+    code: "PERMISSION_DENIED",
+  },
+  {
+    why: "a missing role is told before an unknown environment",
+    by: () => deputy,
+    request: () => ["POST", failover, {}],
+    status: 403,
+    code: "PERMISSION_DENIED",
+  },
+  {
+    why: "limits are told before an unknown environment",
+    by: () => server.admin,
+    request: () => ["POST", failover, { reason: "a".repeat(1001) }],
+    status: 400,
+    code: "VALIDATION_ERROR",
+  },
+  {
+    why: "an unknown environment is told when all else is well",
+    by: () => server.admin,
+    request: () => ["POST", failover, {}],
+    status: 404,
+    code: "RESOURCE_NOT_FOUND",
   },
   {
     why: "limits are told before an unknown id",

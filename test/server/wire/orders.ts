@@ -1,10 +1,11 @@
 import type { HandlerContext } from "@connectrpc/connect";
+import type { Locks } from "../../../src/server/lock/lock.ts";
 import { asKey } from "../../../src/server/seal/seal.ts";
 import { Call, callOf } from "../../../src/server/wire/call.ts";
 import { authorizing, recording, validating } from "../../../src/server/wire/chain.ts";
 import { Documents } from "../../../src/server/wire/documents.ts";
 import { doors } from "../../../src/server/wire/doors.ts";
-import { holding } from "../../../src/server/wire/holding.ts";
+import { type Exclusion, holding } from "../../../src/server/wire/holding.ts";
 import { replaying } from "../../../src/server/wire/idempotency.ts";
 import type { Identity } from "../../../src/server/wire/identity.ts";
 import { cleartextListener, type Listener } from "../../../src/server/wire/listener.ts";
@@ -25,17 +26,22 @@ export class Orders {
   readonly descriptor = testService("orders.Orders");
   /** What orders wait for. */
   prepare: Preparation = async () => "";
+  /** What happens while an order is placed, which is the only one of its name by then. */
+  meanwhile: () => Promise<void> = async () => {};
   readonly #server: TestServer;
+  readonly #locks: () => Locks;
   #listener: Listener | undefined;
   #url = "";
 
-  constructor(server: TestServer) {
+  /** `locks` are asked for once the server has started. */
+  constructor(server: TestServer, locks: () => Locks) {
     this.#server = server;
+    this.#locks = locks;
   }
 
   async start(): Promise<void> {
     const { audit, logger, seal } = this.#server.server.core;
-    await this.#server.sql("create table ordered (name text not null)");
+    await this.#server.sql("create table if not exists ordered (name text not null)");
     const [{ id: organizationId }] = await this.#server.sql("select id from organization");
     const prepare: Preparation = (message, call, signal) => this.prepare(message, call, signal);
     const services = [
@@ -43,6 +49,7 @@ export class Orders {
         descriptor: this.descriptor,
         implementation: this.#implementation(),
         preparations: { placeOrder: prepare, watchOrders: prepare },
+        exclusions: { placeOrder: oneOfItsName, watchOrders: oneOfItsName },
       },
     ];
     const handler = doors({
@@ -56,7 +63,7 @@ export class Orders {
         authorizing(new Set()),
         validating(logger),
         preparing(services),
-        holding(services, this.#server.server.core.locks),
+        holding(services, this.#locks()),
         unitOfWork(audit),
         replaying(asKey(await seal.serviceKey("idempotency"))),
       ],
@@ -74,7 +81,7 @@ export class Orders {
     await this.#listener?.close(0);
   }
 
-  /** Somebody who may order everywhere, or in one project only. */
+  /** Somebody who may order everywhere, nowhere, or in one project only. */
   client(where = "everywhere"): Client {
     return new Client(this.#url, where);
   }
@@ -94,6 +101,7 @@ export class Orders {
       placeOrder: async ({ name }: { name: string }, context: HandlerContext) => {
         const call = callOf(context);
         const prepared = await call.prepared;
+        await this.meanwhile();
         if (name !== "undecided") call.authorizeIn(this.#server.projectId);
         await write(context, name);
         call.about({ name, projectId: this.#server.projectId });
@@ -119,6 +127,11 @@ export class Orders {
   }
 }
 
+const oneOfItsName: Exclusion = {
+  name: ({ name }: { name?: string }) => `order:${name}`,
+  refusal: "another order of this name is being placed",
+};
+
 function identity(id: string, organizationId: string, where: string): Identity {
   const held = new Set([permission]);
   return {
@@ -130,7 +143,7 @@ function identity(id: string, organizationId: string, where: string): Identity {
     ofInstance: true,
     roles: new Set(),
     permissions: where === "everywhere" ? held : new Set(),
-    projectPermissions: new Map(where === "everywhere" ? [] : [[where, held]]),
+    projectPermissions: new Map(where === "everywhere" || where === "nowhere" ? [] : [[where, held]]),
     rateLimitPerMinute: undefined,
     credential: undefined,
     admits: () => true,
@@ -138,8 +151,8 @@ function identity(id: string, organizationId: string, where: string): Identity {
 }
 
 /** Orders for the tests of the surrounding `describe` or file. */
-export function useOrders(server: TestServer): Orders {
-  const orders = new Orders(server);
+export function useOrders(server: TestServer, locks = () => server.server.core.locks): Orders {
+  const orders = new Orders(server, locks);
   before(() => orders.start());
   after(() => orders.stop());
   return orders;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { ExposedFile, makePrivateFolder, readPrivateFile, writePrivateFile } from "../client/private-file.ts";
-import { SettingError } from "./settings.ts";
+import { SettingError } from "../client/program.ts";
 
 /** What an agent got when it enrolled. */
 export interface Credentials {

@@ -41,6 +41,24 @@ export function readPrivateFile(path: string): string | undefined {
   }
 }
 
+/**
+ * The text of a file that nobody but its user, or root, can change; others may read it. Throws an ExposedFile, and the
+ * system's error when it cannot be read.
+ */
+export function readTrustedFile(path: string): string {
+  const file = openSync(path, "r");
+  try {
+    const { mode, uid } = fstatSync(file);
+    if (mode & 0o022) throw new ExposedFile(path, "can be changed by other users", `chmod go-w ${path}`);
+    if (uid !== 0 && uid !== process.getuid?.())
+      throw new ExposedFile(path, "belongs to another user", `chown root ${path}`);
+    checkFolder(dirname(path));
+    return readFileSync(file, "utf8");
+  } finally {
+    closeSync(file);
+  }
+}
+
 function open(path: string): number | undefined {
   try {
     return openSync(path, "r");

@@ -20,7 +20,7 @@ interface StayConnectedOptions {
 /** A connection that held this long was no failure. */
 const settledMs = 10_000;
 const quick = { baseMs: 1000, mostMs: 30_000 };
-/** For a credential that was refused. */
+/** For what was refused, until somebody does something about it. */
 const slow = { baseMs: 60_000, mostMs: 600_000 };
 /** For who is not permitted to be here, as when disabled. */
 const stoppedMs = 3_600_000;
@@ -56,11 +56,17 @@ export async function stayConnected(options: StayConnectedOptions): Promise<void
 
 /** How long to wait; `rounds` is how often all endpoints have failed before. */
 function waitAfter(fault: unknown, rounds: number): number {
-  if (fault instanceof CredentialRefused) return slow.baseMs / 2 + fullJitter(rounds, slow);
+  if (fault instanceof CredentialRefused || isRefusal(fault)) return slow.baseMs / 2 + fullJitter(rounds, slow);
   const { code, metadata } = (fault ?? {}) as Partial<ServiceError>;
   if (code === status.PERMISSION_DENIED) return stoppedMs * (0.75 + Math.random() / 2);
   const limitMs = code === status.RESOURCE_EXHAUSTED ? retryAfterMs(metadata) : 0;
   return limitMs + fullJitter(rounds, quick);
+}
+
+/** Whether the server refuses what the program is, as it stands. */
+export function isRefusal(fault: unknown): boolean {
+  const { code } = (fault ?? {}) as Partial<ServiceError>;
+  return code === status.FAILED_PRECONDITION || code === status.ALREADY_EXISTS;
 }
 
 /** Any time up to a bound that doubles, so that many who failed at once do not come back at once. */

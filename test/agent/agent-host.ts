@@ -1,71 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import type { Client } from "../harness/client.ts";
+import { type Entry, eventually, Program } from "../harness/program.ts";
 import type { TestServer } from "../harness/server.ts";
 import { discovered } from "../server/discovery/files.ts";
 
-const program = fileURLToPath(new URL("../../src/holdfast.js", import.meta.url));
-
 /** Variables without the prefix SERVICE_. */
 type Settings = Readonly<Record<string, string>>;
-
-// oxlint-disable-next-line typescript/no-explicit-any
-type Entry = Record<string, any>;
-
-/** The longest that anything here takes on a machine with other things to do. */
-const patienceMs = 60_000;
-
-/** Answers the first value that `find` finds. */
-export async function eventually<T>(what: string, find: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  for (const start = performance.now(); performance.now() - start < patienceMs; await sleep(50)) {
-    const found = await find();
-    if (found !== undefined) return found;
-  }
-  throw new Error(`${what}: not within ${patienceMs / 1000} s`);
-}
-
-/** The agent as hosts run it: a process with settings, which says what it does. */
-export class AgentProcess {
-  readonly child: ChildProcess;
-  /** Everything that it wrote. */
-  output = "";
-  /** The exit status, or the signal that ended it. */
-  readonly ended: Promise<number | NodeJS.Signals>;
-
-  constructor(environment: NodeJS.ProcessEnv) {
-    this.child = spawn(program, ["agent"], { env: environment, cwd: "/", stdio: ["ignore", "pipe", "pipe"] });
-    this.child.stdout?.on("data", (chunk) => (this.output += chunk));
-    this.child.stderr?.on("data", (chunk) => (this.output += chunk));
-    this.ended = new Promise((resolve) => this.child.once("close", (code, signal) => resolve(code ?? signal ?? -1)));
-  }
-
-  get pid(): number {
-    return this.child.pid ?? 0;
-  }
-
-  /** What it has logged, the oldest first. */
-  entries(): Entry[] {
-    const lines = this.output.slice(0, this.output.lastIndexOf("\n") + 1).split("\n");
-    return lines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line) as Entry);
-  }
-
-  /** The first entry with this message after the first `skip` of them. */
-  async said(message: string, skip = 0): Promise<Entry> {
-    return eventually(`the agent says "${message}" (${skip} before)`, () => {
-      if (this.child.exitCode !== null) throw new Error(`the agent ended with ${this.child.exitCode}: ${this.output}`);
-      return this.entries().filter(({ msg }) => msg === message)[skip];
-    });
-  }
-
-  async end(signal: NodeJS.Signals): Promise<number | NodeJS.Signals> {
-    this.child.kill(signal);
-    return this.ended;
-  }
-}
 
 /** A host with a folder of keytabs of its own, on which an agent runs. */
 export class AgentHost {
@@ -74,7 +16,7 @@ export class AgentHost {
   readonly tree: string = join(this.folder, "tree");
   readonly stateFolder: string = join(this.folder, "state");
   readonly credentialsFile: string = join(this.stateFolder, "credentials.json");
-  readonly #processes: AgentProcess[] = [];
+  readonly #processes: Program[] = [];
 
   constructor() {
     mkdirSync(this.tree);
@@ -102,14 +44,14 @@ export class AgentHost {
     return { PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`, ...own, ...Object.fromEntries(named) };
   }
 
-  start(settings: Settings): AgentProcess {
-    const agent = new AgentProcess(this.environment(settings));
+  start(settings: Settings): Program {
+    const agent = new Program("agent", this.environment(settings));
     this.#processes.push(agent);
     return agent;
   }
 
   /** Starts an agent that enrolls by itself, and waits until it has reported. */
-  async startEnrolled(server: TestServer, settings: Settings = {}): Promise<AgentProcess> {
+  async startEnrolled(server: TestServer, settings: Settings = {}): Promise<Program> {
     const enrollment = { SERVER_URL: server.url, ENROLLMENT_TOKEN: await newEnrollmentToken(server) };
     const agent = this.start({ ...enrollment, ...settings });
     await agent.said("reported");

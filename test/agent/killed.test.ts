@@ -1,8 +1,9 @@
 import { rmSync } from "node:fs";
 import { expect } from "chai";
 import { newKeytab } from "../harness/keytabs.ts";
+import { eventually } from "../harness/program.ts";
 import { useServer } from "../harness/server.ts";
-import { eventually, useAgentHost } from "./agent-host.ts";
+import { useAgentHost } from "./agent-host.ts";
 import { Proxy } from "./proxy.ts";
 
 /** More than go into one part of a report, and than a connection takes before it waits. */

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { newKeytab } from "../harness/keytabs.ts";
+import { eventually } from "../harness/program.ts";
 import { useServer } from "../harness/server.ts";
-import { eventually, useAgentHost } from "./agent-host.ts";
+import { useAgentHost } from "./agent-host.ts";
 
 const mostMebibytes = 80;
 

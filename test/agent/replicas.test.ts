@@ -1,8 +1,9 @@
 import { expect } from "chai";
 import { ServerProcess } from "../faults/server-process.ts";
 import { newKeytab } from "../harness/keytabs.ts";
+import { eventually } from "../harness/program.ts";
 import { useServer } from "../harness/server.ts";
-import { eventually, useAgentHost } from "./agent-host.ts";
+import { useAgentHost } from "./agent-host.ts";
 
 describe("An agent of two replicas", function () {
   // Each test starts three programs.

@@ -1,20 +1,21 @@
 import { expect } from "chai";
-import { readSettings, SettingError } from "../../src/agent/settings.ts";
+import { readSettings } from "../../src/agent/settings.ts";
+import { SettingError } from "../../src/client/program.ts";
 
 const read = (settings: Record<string, string>) =>
   readSettings(Object.fromEntries(Object.entries(settings).map(([name, value]) => [`SERVICE_${name}`, value])));
 
 describe("The settings of an agent", () => {
   it("are few when nothing is set", () => {
-    const { serverUrls, roots, otherFileSystems, scanIntervalMs, logLevel, clientId } = read({ SERVER_URL: " " });
+    const { serverUrls, roots, otherFileSystems, scanIntervalMs, logLevel, credentials } = read({ SERVER_URL: " " });
 
-    expect({ serverUrls, roots, otherFileSystems, scanIntervalMs, logLevel, clientId }).to.deep.equal({
+    expect({ serverUrls, roots, otherFileSystems, scanIntervalMs, logLevel, credentials }).to.deep.equal({
       serverUrls: [],
       roots: [],
       otherFileSystems: false,
       scanIntervalMs: 3_600_000,
       logLevel: "info",
-      clientId: undefined,
+      credentials: undefined,
     });
   });
 
@@ -39,6 +40,8 @@ describe("The settings of an agent", () => {
     ["SERVICE_SERVER_URL", { SERVER_URL: "," }],
     ["SERVICE_CA_FILE", { CA_FILE: "/nowhere/ca.pem" }],
     ["SERVICE_CLIENT_SECRET", { CLIENT_ID: "id" }],
+    ["SERVICE_CLIENT_SECRET_FILE", { CLIENT_ID: "id", CLIENT_SECRET: "hunter2", CLIENT_SECRET_FILE: "/x" }],
+    ["SERVICE_CLIENT_SECRET_FILE", { CLIENT_ID: "id", CLIENT_SECRET_FILE: "/nowhere/secret" }],
     ["SERVICE_ENROLLMENT_TOKEN_FILE", { ENROLLMENT_TOKEN: "hfa_x", ENROLLMENT_TOKEN_FILE: "/x" }],
     ["SERVICE_AGENT_STATE_DIR", { AGENT_STATE_DIR: "state" }],
     ["SERVICE_AGENT_ROOTS", { AGENT_ROOTS: "/srv,opt" }],
@@ -59,7 +62,7 @@ describe("The settings of an agent", () => {
     expect(() => read(bad))
       .to.throw(SettingError)
       .with.property("message")
-      .that.matches(/SERVER_URL.*AGENT_ROOTS.*CLIENT_ID/)
+      .that.matches(/SERVER_URL.*CLIENT_ID.*AGENT_ROOTS/)
       .and.does.not.include("hunter2");
   });
 });

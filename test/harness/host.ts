@@ -140,15 +140,15 @@ function outcomeOf(filePath: string, expectedHash: string, bytes: Buffer | undef
   return { case: "changed", value: foundKeytab(filePath, bytes) };
 }
 
-/** The messages of a command stream, in their order, those that came before anybody asked too. */
-export class Watch {
-  readonly #stream: ClientReadableStream<Command>;
-  readonly #arrived: Command[] = [];
+/** The messages of a server stream, in their order, those that came before anybody asked too. */
+export class Watch<Message = Command> {
+  readonly #stream: ClientReadableStream<Message>;
+  readonly #arrived: Message[] = [];
   #isOver = false;
   #error: ServiceError | undefined;
   #tell = () => {};
 
-  constructor(stream: ClientReadableStream<Command>) {
+  constructor(stream: ClientReadableStream<Message>) {
     this.#stream = stream;
     const over = (error?: ServiceError) => {
       this.#isOver = true;
@@ -156,14 +156,14 @@ export class Watch {
       this.#tell();
     };
     stream.on("error", over).on("end", () => over());
-    stream.on("data", (command: Command) => {
-      this.#arrived.push(command);
+    stream.on("data", (message: Message) => {
+      this.#arrived.push(message);
       this.#tell();
     });
   }
 
   /** The next message; undefined when the stream has ended well. Throws the ServiceError that it ended with. */
-  async next(): Promise<Command | undefined> {
+  async next(): Promise<Message | undefined> {
     while (this.#arrived.length === 0 && !this.#isOver) {
       await new Promise<void>((resolve) => {
         this.#tell = resolve;
@@ -176,7 +176,7 @@ export class Watch {
     return first;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Command> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<Message> {
     for (let message = await this.next(); message !== undefined; message = await this.next()) yield message;
   }
 

@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { BlockList, isIP } from "node:net";
+import { BlockList } from "node:net";
 import { z } from "zod";
+import { addNetwork } from "../standards/networks.ts";
 
 /** A setting that stops the start; the message is one line that names it. */
 export class ConfigError extends Error {}
@@ -31,21 +32,6 @@ const networks = list.transform((items, context) => {
   }
   return found;
 });
-
-/** Adds an address or a network in CIDR notation to `networks`; false when the text is neither. */
-export function addNetwork(networks: BlockList, text: string): boolean {
-  const [address = "", prefix, ...rest] = text.split("/");
-  const version = isIP(address);
-  if (version === 0 || rest.length > 0) return false;
-  const family = version === 6 ? "ipv6" : "ipv4";
-  if (prefix === undefined) {
-    networks.addAddress(address, family);
-    return true;
-  }
-  if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > (version === 6 ? 128 : 32)) return false;
-  networks.addSubnet(address, Number(prefix), family);
-  return true;
-}
 
 const redisNodes = z
   .string()

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from "node:net";
-import { addNetwork } from "../config.ts";
+import { addNetwork } from "../../standards/networks.ts";
 import { invalid } from "../errors.ts";
 
 /** Refuses what is neither an address nor a network. */

@@ -1,9 +1,46 @@
-import type { Context } from "../context.ts";
-import { EnvironmentLock, Gateway, GatewayMonitor, GatewayTask } from "./gateway.ts";
+import { GatewayLinkService as gatewayLink } from "../../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
+import { GatewayService as gatewayAdministration } from "../../../gen/ts/holdfast/gateways/v1/gateway_service_pb.ts";
+import type { Context, Core } from "../context.ts";
+import type { Exclusion } from "../wire/holding.ts";
+import { EnvironmentLock, Gateway, GatewayTask, GatewayMonitor as MonitorRow } from "./gateway.ts";
+import type { GatewayCore } from "./gateway-core.ts";
+import { GatewayLinkService } from "./gateway-link-service.ts";
+import { GatewayService } from "./gateway-service.ts";
 import type { MakeGatewayWork } from "./gateway-work.ts";
+import { GatewayMonitor } from "./monitor.ts";
+import { purgeJob } from "./purge.ts";
+import { timingOf } from "./timing.ts";
+
+/** One failover operation of an environment at a time, over all replicas. */
+const failover: Exclusion = {
+  name: ({ environment }: { readonly environment: string }, call) =>
+    `failover:${call.caller.organizationId}:${environment}`,
+  refusal: "another failover operation is in progress",
+};
 
 /** Gateways, and who of them is active; `makeWork` makes what their tasks are about. */
-export const gateways = (_makeWork: MakeGatewayWork): Context => ({
-  entities: [Gateway, EnvironmentLock, GatewayMonitor, GatewayTask],
-  services: () => [],
-});
+export function gateways(makeWork: MakeGatewayWork): Context {
+  const made = new WeakMap<Core, GatewayCore>();
+  const coreOf = (core: Core): GatewayCore => {
+    const found = made.get(core) ?? { ...core, timing: timingOf(core.config), work: makeWork(core) };
+    made.set(core, found);
+    return found;
+  };
+  return {
+    entities: [Gateway, EnvironmentLock, MonitorRow, GatewayTask],
+    services: (core) => [
+      {
+        descriptor: gatewayAdministration,
+        implementation: new GatewayService(coreOf(core)),
+        exclusions: { activateDr: failover, failback: failover },
+      },
+      { descriptor: gatewayLink, implementation: new GatewayLinkService(coreOf(core)) },
+    ],
+    jobs: (core) => [purgeJob(core)],
+    background: (core) => {
+      const monitor = new GatewayMonitor(coreOf(core));
+      monitor.start();
+      return () => monitor.stop();
+    },
+  };
+}

@@ -32,36 +32,41 @@ const holderOf = (row: Row | undefined): Holder | undefined =>
  * Locks an environment until the transaction ends, and answers who holds it. The first thing that a transaction does
  * that changes which gateway is active, or routes tasks: so these happen one after the other, and see what came before.
  */
-export async function lockEnvironment(
-  em: EntityManager,
-  { organizationId, environment }: Environment,
-): Promise<Holder | undefined> {
-  await run(em, "insert into environment_lock (organization_id, environment) values ($1, $2) on conflict do nothing", [
-    organizationId,
-    environment,
-  ]);
-  const [row] = await run<Row>(
-    em,
-    "select holder_id, fencing_token from environment_lock where organization_id = $1 and environment = $2 for update",
-    [organizationId, environment],
-  );
-  return holderOf(row);
+export async function lockEnvironment(em: EntityManager, environment: Environment): Promise<Holder | undefined> {
+  await addRow(em, environment);
+  return holderOf(await readRow(em, environment, "for update"));
 }
 
 /**
  * Holds the environment as it is until the transaction ends, together with others who do, and answers who holds it. What
  * is routed to the holder, or written by it, is so before the next one takes over. Comes before locks of anything else.
  */
-export async function shareEnvironment(
+export async function shareEnvironment(em: EntityManager, environment: Environment): Promise<Holder | undefined> {
+  const row = await readRow(em, environment, "for share");
+  if (row !== undefined) return holderOf(row);
+  // Without a row nothing would keep the first gateway from coming into service meanwhile.
+  await addRow(em, environment);
+  return holderOf(await readRow(em, environment, "for share"));
+}
+
+async function addRow(em: EntityManager, { organizationId, environment }: Environment): Promise<void> {
+  await run(em, "insert into environment_lock (organization_id, environment) values ($1, $2) on conflict do nothing", [
+    organizationId,
+    environment,
+  ]);
+}
+
+async function readRow(
   em: EntityManager,
   { organizationId, environment }: Environment,
-): Promise<Holder | undefined> {
+  lock: "for share" | "for update",
+): Promise<Row | undefined> {
   const [row] = await run<Row>(
     em,
-    "select holder_id, fencing_token from environment_lock where organization_id = $1 and environment = $2 for share",
+    `select holder_id, fencing_token from environment_lock where organization_id = $1 and environment = $2 ${lock}`,
     [organizationId, environment],
   );
-  return holderOf(row);
+  return row;
 }
 
 /** Gives a locked environment to a gateway, under a new token. What carried the token before is refused from now on. */

@@ -126,9 +126,10 @@ export const GatewayTask = defineEntity({
     },
   ],
   indexes: [
-    { name: "gateway_task_gateway_id_index", properties: ["gatewayId", "id"] },
-    { name: "gateway_task_config_id_index", properties: ["configId", "id"] },
-    { name: "gateway_task_pending_index", properties: ["gatewayId", "id"], where: "status = 'pending'" },
+    // In another order than the primary key has, which PostgreSQL would else walk for few among many.
+    { name: "gateway_task_gateway_id_index", properties: ["gatewayId", "createdAt", "id"] },
+    { name: "gateway_task_status_index", properties: ["gatewayId", "status", "createdAt", "id"] },
+    { name: "gateway_task_config_id_index", properties: ["configId", "createdAt", "id"] },
     {
       name: "gateway_task_open_index",
       properties: ["organizationId", "environment"],

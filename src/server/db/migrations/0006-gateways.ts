@@ -21,11 +21,13 @@ export class Migration0006 extends Migration {
     this.addSql(
       `create table "gateway_task" ("id" uuid not null default uuidv7(), "organization_id" uuid not null, "environment" text null, "gateway_id" uuid null, "type" text not null, "status" text not null default 'pending', "config_id" uuid not null, "secret_id" uuid not null, "attempt" int not null default 1, "max_attempts" int not null, "retry_of" uuid null, "claim_id" uuid null, "fencing_token" bigint null, "requested_by" text not null, "change_reason" text not null default '', "created_at" timestamptz(3) not null default now(), "claimed_at" timestamptz(3) null, "deadline_at" timestamptz(3) null, "finished_at" timestamptz(3) null, "error" text null, primary key ("id"))`,
     );
-    this.addSql(`create index "gateway_task_gateway_id_index" on "gateway_task" ("gateway_id", "id")`);
-    this.addSql(`create index "gateway_task_config_id_index" on "gateway_task" ("config_id", "id")`);
     this.addSql(
-      `create index "gateway_task_pending_index" on "gateway_task" ("gateway_id", "id") where status = 'pending'`,
+      `create index "gateway_task_gateway_id_index" on "gateway_task" ("gateway_id", "created_at", "id")`,
     );
+    this.addSql(
+      `create index "gateway_task_status_index" on "gateway_task" ("gateway_id", "status", "created_at", "id")`,
+    );
+    this.addSql(`create index "gateway_task_config_id_index" on "gateway_task" ("config_id", "created_at", "id")`);
     this.addSql(
       `create index "gateway_task_open_index" on "gateway_task" ("organization_id", "environment") where status in ('pending', 'running')`,
     );
@@ -46,10 +48,10 @@ export class Migration0006 extends Migration {
     );
     this.addSql(`create index "environment_lock_holder_id_index" on "environment_lock" ("holder_id")`);
     this.addSql(
-      `create table "rotation_config" ("id" uuid not null, "organization_id" uuid not null, "secret_id" uuid not null, "provider" text not null default 'generated_value', "provider_settings" jsonb not null default '{}', "credentials" bytea null, "gateway_environment" text null, "candidate" bytea null, "last_status" text not null default 'never', "last_error_code" text null, "last_error_message" text null, "last_error_at" timestamptz(3) null, "consecutive_failures" int not null default 0, "created_at" timestamptz(3) not null default now(), "updated_at" timestamptz(3) not null default now(), primary key ("id"))`,
+      `create table "rotation_config" ("id" uuid not null, "organization_id" uuid not null, "secret_id" uuid not null, "provider" text not null default 'generated_value', "provider_settings" jsonb not null default '{}', "credentials" bytea null, "gateway_environment" text null, "candidate" bytea null, "last_status" text not null default 'never', "last_error_code" text null, "last_error_message" text null, "last_error_at" timestamptz(3) null, "consecutive_failures" int not null default 0, "updated_at" timestamptz(3) not null default now(), primary key ("id"))`,
     );
     this.addSql(
-      `create index "rotation_config_gateway_index" on "rotation_config" ("organization_id") where provider = 'gateway'`,
+      `create index "rotation_config_gateway_index" on "rotation_config" ("organization_id", "gateway_environment", "id") where gateway_environment is not null`,
     );
     this.addSql(`alter table "rotation_config" add constraint "rotation_config_secret_id_key" unique ("secret_id")`);
     this.addSql(
@@ -117,5 +119,14 @@ end $f$`);
 on gateway deferrable initially deferred for each row execute function check_environment_lock()`);
     this.addSql(`create constraint trigger environment_lock_gateway after insert or update of holder_id
 on environment_lock deferrable initially deferred for each row execute function check_environment_lock()`);
+    // Nobody in these organizations could ever give it to anybody.
+    this.addSql(`insert into role_binding (organization_id, identity_id, role)
+      select distinct on (b.organization_id) b.organization_id, b.identity_id, 'gateway:admin'
+      from role_binding b
+      join (select id from machine_identity where status = 'active'
+        union all select id from user_account where status = 'active') i on i.id = b.identity_id
+      where b.role = 'admin' and b.project_id is null and not exists (
+        select from role_binding o where o.organization_id = b.organization_id and o.role = 'gateway:admin')
+      order by b.organization_id, i.id`);
   }
 }

@@ -26,7 +26,8 @@ export class OrganizationService implements ServiceImpl<typeof pb.OrganizationSe
     const created = await createOrganization(call.em, this.#seal, this.#pepper, {
       name,
       instance: false,
-      roles: ["admin"],
+      // Nobody else could ever give the second one to anybody there.
+      roles: ["admin", "gateway:admin"],
     }).catch(nameTaken);
     call.about({ id: created.organizationId, name });
     const time = timestampFromDate(created.createdAt);

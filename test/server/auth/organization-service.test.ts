@@ -21,12 +21,13 @@ describe("An organization", () => {
     expect(read.name).to.equal("acme");
   });
 
-  it("begins empty, with an administrator who may do everything but administer gateways", async () => {
+  it("begins empty, with an administrator who may do everything, administer gateways too", async () => {
     const { admin } = await server.otherOrganization();
 
     const { body } = await admin.rest("GET", `/api/v1/machine-identities/${admin.id}`);
 
-    expect(body.roles).to.deep.equal(["admin"]);
+    expect(body.roles).to.have.members(["admin", "gateway:admin"]);
+    expect((await admin.rest("GET", "/api/v1/admin/gateways")).status).to.equal(200);
     expect((await admin.rest("GET", "/api/v1/machine-identities")).body.pagination.total).to.equal(1);
   });
 

@@ -1,13 +1,11 @@
+import { RotationConfigService as descriptor } from "../../../gen/ts/holdfast/rotation/v1/rotation_config_service_pb.ts";
 import type { Context } from "../context.ts";
-import type { MakeGatewayWork } from "../gateways/gateway-work.ts";
 import { GatewayReadiness, RotationConfig } from "./rotation-config.ts";
+import { RotationConfigService } from "./rotation-config-service.ts";
 
-/** What gateways do for rotation. */
-export const rotationWork: MakeGatewayWork = () => {
-  throw new Error("rotation has no work for gateways yet");
-};
+export { rotationWork } from "./rotation-work.ts";
 
 export const rotation: Context = {
   entities: [RotationConfig, GatewayReadiness],
-  services: () => [],
+  services: (core) => [{ descriptor, implementation: new RotationConfigService(core) }],
 };

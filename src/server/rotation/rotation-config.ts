@@ -1,5 +1,5 @@
 import { defineEntity, p } from "@mikro-orm/core";
-import { createdAt, tenantFilter, time, updatedAt } from "../db/columns.ts";
+import { tenantFilter, time, updatedAt } from "../db/columns.ts";
 import { Gateway } from "../gateways/gateway.ts";
 import { Secret } from "../secrets/secret.ts";
 
@@ -18,7 +18,7 @@ export const RotationConfig = defineEntity({
     providerSettings: p.json<Record<string, unknown>>().defaultRaw("'{}'"),
     /** JSON, sealed under the secret's key. */
     credentials: p.blob().nullable(),
-    /** Whose active gateway applies the value, where that is not the secret's own environment. */
+    /** Whose active gateway applies the value; none where the server does. */
     gatewayEnvironment: p.text().nullable(),
     /** The value to be, sealed under the secret's key: the same for all attempts, gone when the last one ends (G-3.2). */
     candidate: p.blob().nullable(),
@@ -27,15 +27,14 @@ export const RotationConfig = defineEntity({
     lastErrorMessage: p.text().nullable(),
     lastErrorAt: time().nullable(),
     consecutiveFailures: p.integer().default(0),
-    createdAt: createdAt(),
     updatedAt: updatedAt(),
   },
   uniques: [{ name: "rotation_config_secret_id_key", properties: ["secretId"] }],
   indexes: [
     {
       name: "rotation_config_gateway_index",
-      properties: ["organizationId"],
-      where: "provider = 'gateway'",
+      properties: ["organizationId", "gatewayEnvironment", "id"],
+      where: "gateway_environment is not null",
     },
   ],
   filters: tenantFilter,

@@ -1,12 +1,16 @@
 import { LockMode } from "@mikro-orm/core";
+import type { EntityManager } from "../db/database.ts";
 import { notFound } from "../errors.ts";
 import type { Call } from "../wire/call.ts";
 import { Secret } from "./secret.ts";
 
-/** Locked in a call that changes something, so that writers of one secret take turns. */
+/** Locked until the transaction ends, so that writers of one secret take turns; in any state, and null when it is gone. */
+export const lockSecret = (em: EntityManager, id: string): Promise<Secret | null> =>
+  em.findOne(Secret, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+
+/** Locked in a call that changes something. */
 export async function findInAnyState(call: Call, id: string): Promise<Secret> {
-  const options = call.policy?.readOnly ? {} : { lockMode: LockMode.PESSIMISTIC_WRITE };
-  const secret = await call.em.findOne(Secret, { id }, options);
+  const secret = await (call.policy?.readOnly ? call.em.findOne(Secret, { id }) : lockSecret(call.em, id));
   if (secret === null) throw notFound("secret");
   call.about({ id: secret.id, name: secret.key, projectId: secret.projectId });
   call.authorizeIn(secret.projectId);

@@ -11,9 +11,11 @@ import type { Seal } from "../seal/seal.ts";
 import { type Call, callOf } from "../wire/call.ts";
 import { expectVersion } from "../wire/expected-version.ts";
 import { mentions } from "../wire/update-mask.ts";
+import { addVersion } from "./add-version.ts";
+import { dataKeyOf } from "./data-key.ts";
 import { expireKey, recordExpiry } from "./expiry.ts";
 import { findActive, findInAnyState } from "./find-secret.ts";
-import type { ChangeType, Secret } from "./secret.ts";
+import type { Secret } from "./secret.ts";
 import { isExpired, listItem, record, type SecretFields, selectListFields } from "./secret-record.ts";
 import { keyOfCopy, storeSecret, valuePlace } from "./store-secret.ts";
 import type { ValueReader } from "./value-reader.ts";
@@ -127,8 +129,13 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     const intervalDays = mentioned("rotation.interval_days") ? rotation?.intervalDays : undefined;
     if (enabled !== undefined || intervalDays !== undefined) secret.setRotation(now, enabled, intervalDays);
     if (value !== undefined && mentioned("value")) {
-      const key = await this.#keyOf(call, secret);
-      await this.#addVersion(call, secret, key, Buffer.from(value), "manual_update", request.changeReason);
+      const version = await addVersion(call, this.#seal, secret, await dataKeyOf(call, this.#seal, secret), {
+        value: Buffer.from(value),
+        changeType: "manual_update",
+        createdBy: call.caller.id,
+        reason: request.changeReason,
+      });
+      call.about({ details: { version } });
     }
     return record(secret);
   }
@@ -156,9 +163,15 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     call.about({ reason: request.changeReason });
     expectVersion(secret, request.expectedVersion);
     const target = request.version ?? 0;
-    const key = await this.#keyOf(call, secret);
-    const value = await this.#valueOf(call, secret, key, target);
-    await this.#addVersion(call, secret, key, value, "rollback", request.changeReason, target);
+    const key = await dataKeyOf(call, this.#seal, secret);
+    const version = await addVersion(call, this.#seal, secret, key, {
+      value: await this.#valueOf(call, secret, key, target),
+      changeType: "rollback",
+      createdBy: call.caller.id,
+      reason: request.changeReason,
+      source: target,
+    });
+    call.about({ details: { version } });
     return { ...record(secret), rolledBackTo: target };
   }
 
@@ -169,7 +182,7 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     const project = await findProject(call, request.targetProjectId ?? source.projectId, "target_project_id");
     call.authorizeIn(project.id, call.targetPermission);
     const version = request.version ?? source.version;
-    const value = await this.#valueOf(call, source, await this.#keyOf(call, source), version);
+    const value = await this.#valueOf(call, source, await dataKeyOf(call, this.#seal, source), version);
     const environment = (request.targetEnvironment ?? source.environment) || null;
     const key = request.key ?? keyOfCopy(source, project, environment);
     const copy = await storeSecret(call, this.#seal, {
@@ -226,28 +239,6 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     return {};
   }
 
-  /** Makes the next version; the row of the secret is locked, so two writers make two versions, one after the other. */
-  async #addVersion(
-    call: Call,
-    secret: Secret,
-    key: KeyObject,
-    value: Buffer,
-    changeType: ChangeType,
-    reason: string,
-    source?: number,
-  ) {
-    const version = secret.addVersion(call.now);
-    const sealed = this.#seal.seal(key, valuePlace(secret.organizationId, secret.id, version), value);
-    await run(
-      call.em,
-      `insert into secret_version
-         (secret_id, version, organization_id, sealed, created_at, created_by, change_type, change_reason, source_version)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-      [secret.id, version, secret.organizationId, sealed, call.now, call.caller.id, changeType, reason, source ?? null],
-    );
-    call.about({ details: { version } });
-  }
-
   async #valueOf(call: Call, secret: Secret, key: KeyObject, version: number): Promise<Buffer> {
     const [row] = await call.query<{ sealed: Buffer }>(
       "select sealed from secret_version where secret_id = $1 and version = $2",
@@ -255,12 +246,6 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     );
     if (row === undefined) throw referenceNotFound("version", "version");
     return this.#seal.open(key, valuePlace(secret.organizationId, secret.id, version), row.sealed);
-  }
-
-  async #keyOf(call: Call, { organizationId, id }: Secret) {
-    const [row] = await call.query<{ wrapped: Buffer }>("select wrapped from data_key where record_id = $1", [id]);
-    if (row === undefined) throw new Error(`secret ${id} has no key`);
-    return this.#seal.dataKey(call, organizationId, id, row.wrapped);
   }
 }
 

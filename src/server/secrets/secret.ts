@@ -138,6 +138,12 @@ export class Secret extends SecretTable.class {
     this.updatedAt = now;
   }
 
+  /** It has a new value by rotation, so the next one is due an interval later. */
+  rotated(now: Date): void {
+    this.lastRotated = now;
+    if (this.rotationEnabled) this.scheduleFrom(now);
+  }
+
   // Not #private: the entity manager makes entities without running constructors, and so without private methods.
   private scheduleFrom(start: Date): void {
     this.nextRotation = new Date(start.getTime() + (this.rotationIntervalDays ?? defaultIntervalDays) * dayMs);

@@ -8,8 +8,6 @@ describe("Paths of secrets that this version does not serve", () => {
     const { id } = await server.secret();
     const cases: [string, string][] = [
       ["POST", "/rotate"],
-      ["GET", "/rotation-config"],
-      ["PUT", "/rotation-config"],
       ["GET", "/sync-status"],
       ["POST", "/force-sync"],
       ["POST", "/environments/production/force-sync"],

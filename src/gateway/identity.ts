@@ -1,0 +1,4 @@
+import { version } from "../version.ts";
+
+/** What the gateway calls itself. */
+export const userAgent = `holdfast-gateway/${version}`;

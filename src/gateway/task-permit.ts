@@ -1,0 +1,28 @@
+import type { Term } from "./authority.ts";
+import type { Permit } from "./drivers/driver.ts";
+import type { Clock } from "./lease.ts";
+
+/** The time that there is for a task is over: the server has it done again. */
+export class Overdue extends Error {}
+
+interface PermitOptions {
+  /** Under which the task was claimed. */
+  readonly term: Term;
+  readonly now: Clock;
+  readonly endsAt: number;
+  /** Aborted when the program ends. */
+  readonly stop: AbortSignal;
+}
+
+/** Leave to do a task: as long as its term lasts, there is time for it, and the program does not end. */
+export function permitFor({ term, now, endsAt, stop }: PermitOptions): Permit {
+  const signal = AbortSignal.any([term.signal, stop, AbortSignal.timeout(Math.max(0, endsAt - now()))]);
+  return {
+    signal,
+    check() {
+      term.check();
+      if (now() >= endsAt) throw new Overdue("there is no time left");
+      signal.throwIfAborted();
+    },
+  };
+}

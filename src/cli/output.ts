@@ -10,7 +10,9 @@ export type Column<Row> = readonly [head: string, cell: (row: Row) => string];
 /** Writes to standard output exactly what is given. */
 export function print(text: string | Uint8Array): void {
   // Whoever reads has had enough, as `head` does.
-  process.stdout.once("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 141 : 1));
+  if (process.stdout.listenerCount("error") === 0) {
+    process.stdout.once("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 141 : 1));
+  }
   process.stdout.write(text);
 }
 

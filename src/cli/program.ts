@@ -2,6 +2,8 @@ import { Argument, Command } from "commander";
 import { version } from "../version.ts";
 import { declareAgentCommands } from "./commands/agent.ts";
 import { declareAgentAdminCommands } from "./commands/agent-admin.ts";
+import { declareFailoverCommands } from "./commands/failover.ts";
+import { declareGatewayCommands } from "./commands/gateway.ts";
 import { declareHostCommands } from "./commands/host.ts";
 import { declareIdentityCommands } from "./commands/identity.ts";
 import { declareKeytabCommands } from "./commands/keytab.ts";
@@ -39,6 +41,8 @@ export function createProgram(): Command {
   declareRunCommand(program);
   declareKeytabCommands(program);
   declareAgentCommands(program);
+  declareGatewayCommands(program);
+  declareFailoverCommands(program);
   declareTokenCommands(program);
   const admin = program.command("admin").description("people, machines and roles; and the server's own host");
   declareUserCommands(admin);

@@ -1,4 +1,5 @@
 import { Presets, SingleBar } from "cli-progress";
+import { durationText } from "./duration.ts";
 import { note } from "./output.ts";
 
 /** How far a long piece of work is. */
@@ -63,12 +64,3 @@ function lines(): ProgressDisplay {
 
 const paceOf = ({ perSecond, secondsLeft }: Standing) =>
   `${Math.round(perSecond)} a second, ${durationText(secondsLeft)} left`;
-
-/** A time to wait, as precise as people want it. */
-export function durationText(seconds: number): string {
-  if (!Number.isFinite(seconds)) return "some time";
-  const whole = Math.ceil(seconds);
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
-  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
-}

@@ -74,6 +74,8 @@ describe("the program holdfast", function () {
       ["holdfast admin identity secret ", ["create", "list", "revoke", "-h", "--help"]],
       ["holdfast keytab discovered i", ["import", "ignore"]],
       ["holdfast agent scan --no-", ["--no-default-places"]],
+      ["holdfast gateway tasks gw-eu-1 --st", ["--status"]],
+      ["holdfast failover ", ["activate", "failback", "-h", "--help"]],
       ["holdfast completion z", ["zsh"]],
       ["holdfast secret set KEY --file ", []],
       ["holdfast run -- secret ", []],

@@ -2,10 +2,15 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import { until } from "../faults/own-engines.ts";
+import { TestGateway } from "../harness/gateway.ts";
 import { useServer, usualPassword } from "../harness/server.ts";
+import { registerPair } from "./gateways.ts";
 import { administrator, commandLine, useHoldfast } from "./holdfast.ts";
 
 const [bold, notBold] = ["\u001b[1m", "\u001b[22m"] as const;
+
+/** What is typed, once it is known. */
+type Answer = string | (() => Promise<string>);
 
 describe("holdfast on a terminal", function () {
   // Every command is a process of its own.
@@ -21,8 +26,8 @@ describe("holdfast on a terminal", function () {
   });
   afterEach(() => running?.kill("SIGKILL"));
 
-  /** Runs a command line on a terminal, and types each answer when what it answers has been shown. */
-  const type = async (args: string, answers: readonly [shown: string, typed: string][] = [], before = "") => {
+  /** Runs a command line on a terminal, and types each answer, or does what answers it, when what it answers is shown. */
+  const type = async (args: string, answers: readonly [shown: string, typed: Answer][] = [], before = "") => {
     const command = `${before}exec ${commandLine(args)}`;
     const child = spawn("script", ["-qefc", command, "/dev/null"], {
       env: cli().environment({ TERM: "xterm" }),
@@ -34,7 +39,7 @@ describe("holdfast on a terminal", function () {
     const ended = new Promise<number>((resolve) => child.once("close", (code) => resolve(code ?? -1)));
     for (const [shown, typed] of answers) {
       await until(() => stripVTControlCharacters(screen).includes(shown));
-      child.stdin.write(typed);
+      child.stdin.write(typeof typed === "string" ? typed : await typed());
     }
     const status = await ended;
     return { status, screen, text: stripVTControlCharacters(screen).replaceAll("\r\n", "\n") };
@@ -88,6 +93,20 @@ describe("holdfast on a terminal", function () {
       expect((await cli().run("secret get PRECIOUS")).status).to.equal(5);
     });
 
+    it("consent before it fails over, once it has shown what would happen", async () => {
+      const { primary } = await registerPair(server, "lisbon");
+      await server.admin.rest("POST", `/api/v1/admin/gateways/${primary.id}/deactivate`, { mark_failed: true });
+      const question = "Fail lisbon over to lisbon-dr?";
+
+      const refused = await type("failover activate lisbon", [[question, "n\r"]]);
+      const agreed = await type("failover activate lisbon", [[question, "y\r"]]);
+
+      expect(refused.text).to.match(/^holdfast: lisbon moves from lisbon-primary \(failed, /);
+      expect(refused.text).to.include("nothing was changed").and.not.to.include("fencing token");
+      expect(agreed.text).to.match(/\nDR gateway lisbon-dr is active in lisbon\nfencing token \d{19}\n$/);
+      expect([refused.status, agreed.status]).to.deep.equal([0, 0]);
+    });
+
     it("nothing more after Ctrl-C", async () => {
       const { status, text } = await type("secret set NEVER", [["Value:", "\u0003"]]);
 
@@ -129,6 +148,39 @@ describe("holdfast on a terminal", function () {
     expect(status).to.equal(0);
     expect(screen).to.match(/checking [^a-z]* \d+ of \d+, \d+ a second, \d+ s left/);
     expect(text).to.match(/wrapped 0 keys anew; the master key opens (\d+) of \1\n$/);
+  });
+
+  it("draws how gateways are in one place, and again, until Ctrl-C", async () => {
+    const gateway = await TestGateway.register(server, { environment: "porto", name: "porto-primary" });
+    const deactivate = async () => {
+      await server.admin.rest("POST", `/api/v1/admin/gateways/${gateway.id}/deactivate`, {});
+      return "";
+    };
+
+    const { status, screen, text } = await type(
+      "gateway status --watch",
+      [
+        ["porto-primary", deactivate],
+        ["standby, deactivated", "\u0003"],
+      ],
+      "stty cols 100 rows 40; ",
+    );
+
+    const drawings = screen.split("\u001b[H").slice(1);
+    expect(status).to.equal(0);
+    expect(drawings.length).to.be.above(1);
+    for (const drawing of drawings) expect(drawing).to.include("Z, every 2 s until Ctrl-C\u001b[K\r\n");
+    expect(drawings[0])
+      .to.match(/porto-primary +porto +primary +active /)
+      .and.to.include("\u001b[J");
+    expect(text).to.include("porto-primary").and.not.to.include("holdfast:");
+  });
+
+  it("draws no more than the screen holds", async () => {
+    const { screen } = await type("gateway status --watch", [["more lines", "\u0003"]], "stty cols 100 rows 5; ");
+
+    const [, first = ""] = screen.split("\u001b[H");
+    expect(first.split("\u001b[J")[0]?.split("\r\n")).to.have.length(5);
   });
 
   it("lets a command that is run hear Ctrl-C once", async () => {

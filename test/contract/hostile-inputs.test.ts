@@ -10,7 +10,7 @@ import { allMethods } from "./services.ts";
 const server = useServer({ KEYTAB_ENABLED: "true" });
 const methods = (await allMethods()).filter(
   ({ parent, input }) =>
-    /^holdfast\.(auth|keytabs|agents|discovery)\./.test(parent.typeName) && input.fields.length > 0,
+    /^holdfast\.(auth|keytabs|agents|discovery|gateways|rotation)\./.test(parent.typeName) && input.fields.length > 0,
 );
 
 const texts = [
@@ -33,6 +33,7 @@ const loneSurrogates = ["\ud800", "a\udfff"];
 const integers = [0, -1, 2_147_483_647, -2_147_483_648, "7", "", "1e3", 1.5];
 const times = ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2026-02-30T00:00:00Z", "now", 0];
 const objects = [{}, { role: "x" }, { project_id: "x" }, { project_id: null, role: null }, null, "x", 5];
+const json = [...texts, ...loneSurrogates, ...integers, 1e308, { [texts[2] as string]: "x" }, { type: {} }, [[[]]]];
 const bytes = ["", "*", "AA==", "A".repeat(88), "A".repeat(520), "A".repeat(90_000)];
 
 /** JSON that a field of this kind should never be given, and some that it may; within messages of a list too. */
@@ -54,6 +55,7 @@ const elementsFor = ({ fields }: DescMessage, element: object): unknown[] =>
 
 function itemsFor(field: DescField): unknown[] {
   if (field.message?.typeName === "google.protobuf.Timestamp") return times;
+  if (field.message?.typeName === "google.protobuf.Value") return [...json, ...json.map((type) => ({ type }))];
   if (field.message !== undefined) return objects;
   const kind = field.scalar === undefined ? "" : String(field.proto.type);
   if (kind === "5" || kind === "13") return integers;

@@ -4,6 +4,8 @@ import { permissions } from "../../src/server/auth/roles.ts";
 import { bindingsOf, type RestMethod } from "../../src/server/wire/http-rule.ts";
 import { policyOf } from "../../src/server/wire/policy.ts";
 import type { Client } from "../harness/client.ts";
+import { foreignOperator } from "../harness/failover.ts";
+import { TestGateway } from "../harness/gateway.ts";
 import { Host } from "../harness/host.ts";
 import { type TestServer, useServer } from "../harness/server.ts";
 import { doorsOf } from "./caller.ts";
@@ -17,15 +19,18 @@ function withoutVariables(schema: DescMessage, message: Message): string {
   return JSON.stringify(toJson(schema, message))
     .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "<uuid>")
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
-    .replaceAll(/(key|copy|project|organization|identity|token|owner|user|role|host|file)-[0-9a-f]{12}/g, "<name>")
+    .replaceAll(
+      /(key|copy|project|organization|identity|token|owner|user|role|host|file|gateway|environment)-[0-9a-f]{12}/g,
+      "<name>",
+    )
     .replaceAll(/"[0-9a-f]{64}"/g, '"<hash>"')
     .replaceAll(/"data":"([^"]*)"/g, (_, bytes: string) => `"data":"<${bytes.length} characters>"`)
     .replaceAll(
-      /"(accessToken|clientSecret|prefix|token|csrfToken|enrollmentToken|salt|serverPublicKey|serverProof)":"[^"]*"/g,
+      /"(accessToken|clientSecret|prefix|token|csrfToken|enrollmentToken|salt|serverPublicKey|serverProof|fencingToken)":"[^"]*"/g,
       '"$1":"<credential>"',
     )
-    .replaceAll(/"(latencyMs|uptimeSeconds|active|idle|total\w*)":\d+/g, '"$1":"<number>"')
-    .replaceAll(/,?"(latencyMs|uptimeSeconds|active|idle|total\w*)":"<number>"/g, "");
+    .replaceAll(/"value":"[A-Za-z0-9]{32}"/g, '"value":"<generated>"')
+    .replaceAll(/,?"(latencyMs|uptimeSeconds|secondsSinceHeartbeat|active|idle|total\w*)":\d+/g, "");
 }
 
 describe("every method", () => {
@@ -95,10 +100,12 @@ describe("REST, gRPC and Connect", () => {
 function badRequestOf(method: RestMethod, sample: Sample): Sample | undefined {
   const { fields } = method.input;
   if (fields.some(({ name }) => name === "page")) return { ...sample, page: 0 };
-  const inPath = fields.find(({ name }) => policyOf(method).pathFields.has(name));
-  if (inPath !== undefined) return { ...sample, [inPath.name]: "not-a-uuid" };
+  const { pathFields } = policyOf(method);
+  const id = fields.find(({ name }) => pathFields.has(name) && name.endsWith("id"));
+  if (id !== undefined) return { ...sample, [id.name]: "not-a-uuid" };
   const text = fields.find(
-    ({ fieldKind, scalar, name }) => fieldKind === "scalar" && scalar === ScalarType.STRING && name in sample,
+    ({ fieldKind, scalar, name }) =>
+      fieldKind === "scalar" && scalar === ScalarType.STRING && name in sample && !pathFields.has(name),
   );
   // A query is bounded by what a server takes as headers.
   const length = bindingsOf(method).some(({ verb }) => verb === "GET") ? 5000 : 70_000;
@@ -128,14 +135,21 @@ describe("a feature that is switched off", () => {
 describe("another organization", () => {
   const server = useServer({ KEYTAB_ENABLED: "true" });
   let login: () => Promise<Client>;
-  let agent: Client;
   let stranger: Client;
+  /** Those whom a method asks for who are no administrators, by what it asks for. */
+  let strangers: Readonly<Record<string, Client>>;
   before(async () => {
     const { admin, login: logIn } = await server.otherOrganization();
     login = logIn;
     const host = await Host.enroll(server, { by: admin });
+    const gateway = await TestGateway.register(server, { by: admin });
     host.close();
-    agent = host.client;
+    gateway.close();
+    strangers = {
+      "agent:report": host.client,
+      "gateway:connect": gateway.client,
+      "gateway:admin": await foreignOperator(server),
+    };
   });
   // Anew for each method, since some end the token that they are called with.
   beforeEach(async () => {
@@ -146,17 +160,19 @@ describe("another organization", () => {
     it(`sees nothing of ours through ${method.name}`, async () => {
       const { caller } = policyOf(method);
       const sample = (await samples[nameOf(method)]?.(server)) ?? {};
+      const { pathFields } = policyOf(method);
       const namesOurs = Object.entries(sample).some(
-        ([name, value]) => /(^|_)id$/.test(name) && !isChosenByCaller(name) && value !== undefined,
+        ([name, value]) =>
+          (/(^|_)id$/.test(name) || pathFields.has(name)) && !isChosenByCaller(name) && value !== undefined,
       );
+      const asked = caller.case === "permission" || caller.case === "role" ? caller.value : "";
       for (const [door, call] of doorsOf(method)) {
-        const isForAgents = caller.case === "permission" && caller.value === "agent:report";
-        const ending = await call(isForAgents ? agent : stranger, method, sample);
+        const ending = await call(strangers[asked] ?? stranger, method, sample);
 
         if (namesOurs) expect(ending, door).to.include({ ok: false, code: "RESOURCE_NOT_FOUND" });
         else if (ending.ok) {
           const told = JSON.stringify(toJson(method.output, ending.message));
-          for (const ours of oursIn(method, sample, server)) expect(told, door).not.to.contain(ours);
+          for (const ours of await oursIn(method, sample, server)) expect(told, door).not.to.contain(ours);
         }
       }
     });
@@ -164,10 +180,18 @@ describe("another organization", () => {
 });
 
 /** Not the ids of anything that we have. */
-const isChosenByCaller = (name: string) => name === "client_id" || name === "scan_id";
+const isChosenByCaller = (name: string) => ["client_id", "scan_id", "instance_id", "identity_client_id"].includes(name);
 
-/** What no answer to somebody else may hold: our project, the principal of our keytabs, and what a list searches. */
-function oursIn(method: RestMethod, sample: Sample, { projectId }: TestServer): string[] {
+/** What no answer to somebody else may hold: our project, the principal of our keytabs, our gateways, and what a list searches. */
+async function oursIn(method: RestMethod, sample: Sample, server: TestServer): Promise<string[]> {
   const searched = method.name.startsWith("List") ? Object.values(sample).map(String) : [];
-  return [projectId, "HTTP/web.example.com", ...searched.filter((text) => /[0-9a-f]{12}$/.test(text))];
+  const gateways = await server.sql(
+    "select g.id from gateway g join organization o on o.id = organization_id and instance",
+  );
+  return [
+    server.projectId,
+    "HTTP/web.example.com",
+    ...gateways.map(({ id }) => id),
+    ...searched.filter((text) => /[0-9a-f]{12}$/.test(text)),
+  ];
 }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import type { RestMethod } from "../../src/server/wire/http-rule.ts";
 import { Client } from "../harness/client.ts";
+import { TestGateway } from "../harness/gateway.ts";
 import { foundKeytab, Host } from "../harness/host.ts";
 import { importKeytab, newKeytab } from "../harness/keytabs.ts";
 import { beginLogin, passwordFields } from "../harness/person.ts";
@@ -105,6 +106,71 @@ async function awaitedUpload(server: TestServer): Promise<Sample> {
     [id, createHash("sha256").update(bytes).digest("hex")],
   );
   return { request_id: request.id, keytab_data: bytes.toString("base64") };
+}
+
+type GatewayFields = Pick<Parameters<typeof TestGateway.register>[1] & object, "environment" | "role">;
+
+const newGateway = (server: TestServer, fields: GatewayFields = {}) =>
+  TestGateway.register(server, { name: anything("gateway"), environment: anything("environment"), ...fields });
+
+/** A gateway that is there to be administered. */
+async function quietGateway(server: TestServer, fields: GatewayFields = {}): Promise<TestGateway> {
+  const gateway = await newGateway(server, fields);
+  gateway.close();
+  return gateway;
+}
+
+const oneGateway = oneFor((server) => quietGateway(server));
+
+/** The active gateway that calls the methods of gateways; it keeps its environment for as long as tests run. */
+const callingGateway = oneFor(async (server) => {
+  const gateway = await newGateway(server);
+  const heart = setInterval(() => void gateway.heartbeat().catch(() => {}), 30_000);
+  server.beforeStop(() => clearInterval(heart));
+  return gateway;
+});
+
+/** Which process of which gateway calls. */
+const callingProcess = async (server: TestServer) => {
+  const { id, instanceId } = await callingGateway(server);
+  return { gateway_id: id, instance_id: instanceId };
+};
+const callingHolder = async (server: TestServer) => ({
+  ...(await callingProcess(server)),
+  fencing_token: (await callingGateway(server)).token,
+});
+
+async function deactivated(server: TestServer, markFailed: boolean): Promise<TestGateway> {
+  const primary = await quietGateway(server);
+  await server.admin.rest("POST", `/api/v1/admin/gateways/${primary.id}/deactivate`, { mark_failed: markFailed });
+  return primary;
+}
+
+async function configId(server: TestServer): Promise<{ id: string }> {
+  const { id } = await server.secret();
+  const { body } = await server.admin.rest("GET", `/api/v1/secrets/${id}/rotation-config`);
+  return { id: body.id };
+}
+
+const rotationTask = async ({ admin }: TestServer, config: string) =>
+  (await admin.rest("POST", `/api/v1/rotation/configs/${config}/execute`, {})).body;
+
+/** A rotation that waits for the calling gateway. */
+async function queueTask(server: TestServer): Promise<void> {
+  const { environment } = await callingGateway(server);
+  const { id } = await server.secret({ environment });
+  const { body: config } = await server.admin.rest("PUT", `/api/v1/secrets/${id}/rotation-config`, {
+    provider: "gateway",
+    provider_settings: { driver: "generated_value" },
+  });
+  await rotationTask(server, config.id);
+}
+
+/** The report of a task that the calling gateway has claimed: whichever was the first to wait. */
+async function finishedTask(server: TestServer): Promise<Sample> {
+  await queueTask(server);
+  const { taskId, claimId } = (await (await callingGateway(server)).claim()) ?? {};
+  return { ...(await callingHolder(server)), task_id: taskId, claim_id: claimId, succeeded: {} };
 }
 
 /** One request for every method of the contract, made anew for each call. A method without one fails the contract tests. */
@@ -365,6 +431,71 @@ export const samples: Readonly<Record<string, Arrange>> = {
     errors: [{ path: "/root", reason: "permission denied" }],
   }),
   "holdfast.discovery.v1.KeytabReportService.UploadKeytab": awaitedUpload,
+  "holdfast.gateways.v1.GatewayService.GetGatewayHealth": async (server) => {
+    await oneGateway(server);
+    return {};
+  },
+  "holdfast.gateways.v1.GatewayService.ListGateways": async (server) => {
+    await oneGateway(server);
+    return {};
+  },
+  "holdfast.gateways.v1.GatewayService.ListGatewayTasks": async (server) => ({
+    id: (await quietGateway(server)).id,
+    status: "pending",
+    limit: 10,
+  }),
+  "holdfast.gateways.v1.GatewayService.ActivateDr": async (server) => {
+    const { environment } = await deactivated(server, true);
+    const { id } = await quietGateway(server, { environment, role: "dr-standby" });
+    return { environment, gateway_id: id, reason: "because" };
+  },
+  "holdfast.gateways.v1.GatewayService.Failback": async (server) => ({
+    environment: (await deactivated(server, false)).environment,
+    reason: "because",
+  }),
+  "holdfast.gateways.v1.GatewayService.DeactivateGateway": async (server) => ({
+    id: (await quietGateway(server)).id,
+    reason: "because",
+    mark_failed: true,
+  }),
+  "holdfast.gateways.v1.GatewayService.RetireGateway": async (server) => ({
+    id: (await quietGateway(server, { role: "dr-standby" })).id,
+  }),
+  "holdfast.gateways.v1.GatewayLinkService.Register": () => ({
+    name: anything("gateway"),
+    environment: anything("environment"),
+    role: "primary",
+    instance_id: randomUUID(),
+    version: "1.0.0",
+    hostname: "gw.example.com",
+    region: "eu-west-1",
+    identity_client_id: "client",
+  }),
+  "holdfast.gateways.v1.GatewayLinkService.Heartbeat": callingProcess,
+  "holdfast.gateways.v1.GatewayLinkService.WatchTasks": callingProcess,
+  "holdfast.gateways.v1.GatewayLinkService.ClaimTask": async (server) => {
+    await queueTask(server);
+    return callingHolder(server);
+  },
+  "holdfast.gateways.v1.GatewayLinkService.CompleteTask": finishedTask,
+  "holdfast.rotation.v1.RotationConfigService.GetRotationConfig": secretId,
+  "holdfast.rotation.v1.RotationConfigService.UpdateRotationConfig": async (server) => ({
+    ...(await secretId(server)),
+    enabled: true,
+    interval_days: "30d",
+    provider: { type: "gateway", settings: { driver: "command", driver_settings: { command: "rotate-app" } } },
+    credentials: { password: "p" },
+    gateway_environment: "production",
+  }),
+  "holdfast.rotation.v1.RotationConfigService.ExecuteRotationConfig": async (server) => ({
+    ...(await configId(server)),
+    change_reason: "because",
+  }),
+  "holdfast.rotation.v1.RotationConfigService.ListRotationTasks": async (server) => {
+    const { id } = await configId(server);
+    await rotationTask(server, id);
+    return { id };
+  },
   "holdfast.health.v1.HealthService.GetHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetDatabaseHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetSystemHealth": () => ({}),
@@ -379,13 +510,19 @@ async function newSession(server: TestServer): Promise<Client> {
 }
 
 const agent = async (server: TestServer) => (await callingHost(server)).client;
+const gateway = async (server: TestServer) => (await callingGateway(server)).client;
 
-/** Who calls where the administrator's own token will not do: an agent, or for each call somebody new. */
+/** Who calls where the administrator's own token will not do: an agent, a gateway, or for each call somebody new. */
 const callers: Readonly<Record<string, (server: TestServer) => Promise<Client>>> = {
   "holdfast.agents.v1.AgentLinkService.Heartbeat": agent,
   "holdfast.agents.v1.AgentLinkService.WatchCommands": agent,
   "holdfast.discovery.v1.KeytabReportService.ReportKeytabs": agent,
   "holdfast.discovery.v1.KeytabReportService.UploadKeytab": agent,
+  "holdfast.gateways.v1.GatewayLinkService.Register": gateway,
+  "holdfast.gateways.v1.GatewayLinkService.Heartbeat": gateway,
+  "holdfast.gateways.v1.GatewayLinkService.WatchTasks": gateway,
+  "holdfast.gateways.v1.GatewayLinkService.ClaimTask": gateway,
+  "holdfast.gateways.v1.GatewayLinkService.CompleteTask": gateway,
   "holdfast.auth.v1.SrpService.ChangePassword": (server) => server.user(anything("user")),
   "holdfast.auth.v1.SessionService.DeleteSession": newSession,
   "holdfast.auth.v1.SessionService.Logout": newLogin,

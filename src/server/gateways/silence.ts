@@ -32,7 +32,7 @@ export async function failSilent(core: GatewayCore, environment: Environment, at
     await lockEnvironment(em, environment);
     const gateways = await lockGateways(em, environment);
     const overdue = await overdueOf(em, environment, at, timing);
-    const silent = gateways.filter((g) => g.seconds_silent > 360); void overdue;
+    const silent = gateways.filter(({ id }) => overdue.has(id));
     const events = [];
     for (const gateway of silent) {
       const moved = await move(em, gateway, "silence");

@@ -57,10 +57,9 @@ export async function stayConnected(options: StayConnectedOptions): Promise<void
 /** How long to wait; `rounds` is how often all endpoints have failed before. */
 function waitAfter(fault: unknown, rounds: number): number {
   if (fault instanceof CredentialRefused || isRefusal(fault)) return slow.baseMs / 2 + fullJitter(rounds, slow);
-  const { code, metadata } = (fault ?? {}) as Partial<ServiceError>;
+  const { code } = (fault ?? {}) as Partial<ServiceError>;
   if (code === status.PERMISSION_DENIED) return stoppedMs * (0.75 + Math.random() / 2);
-  const limitMs = code === status.RESOURCE_EXHAUSTED ? retryAfterMs(metadata) : 0;
-  return limitMs + fullJitter(rounds, quick);
+  return limitMs(fault) + fullJitter(rounds, quick);
 }
 
 /** Whether the server refuses what the program is, as it stands. */
@@ -74,8 +73,9 @@ export function fullJitter(attempt: number, { baseMs, mostMs }: { baseMs: number
   return Math.random() * Math.min(mostMs, baseMs * 2 ** attempt);
 }
 
-/** What the server asks for past a limit of requests. */
-function retryAfterMs(metadata: ServiceError["metadata"] | undefined): number {
-  const seconds = Number(metadata?.get("retry-after")[0]);
+/** How long the server asks to wait because of its limit of requests; 0 for any other fault. */
+export function limitMs(fault: unknown): number {
+  const { code, metadata } = (fault ?? {}) as Partial<ServiceError>;
+  const seconds = code === status.RESOURCE_EXHAUSTED ? Number(metadata?.get("retry-after")[0]) : 0;
   return seconds > 0 ? Math.min(seconds * 1000, stoppedMs) : 0;
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ServiceError, status } from "@grpc/grpc-js";
-import { fullJitter } from "../client/stay-connected.ts";
+import { fullJitter, limitMs } from "../client/stay-connected.ts";
 import { Abandoned, type Term } from "./authority.ts";
 import type { Assignment, Permit } from "./drivers/driver.ts";
 import type { Link, LinkClient } from "./link.ts";
@@ -55,8 +55,8 @@ export class Reports {
         if (error instanceof Abandoned) throw error;
         const { code, details } = error as ServiceError;
         if (refusals.has(code)) throw new ReportRefused(details, { cause: error });
+        await sleep(limitMs(error) + fullJitter(attempt, retry), undefined, { signal: done.permit.signal });
       }
-      await sleep(fullJitter(attempt, retry), undefined, { signal: done.permit.signal });
       done.permit.check();
     }
   }

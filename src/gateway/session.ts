@@ -6,6 +6,7 @@ import {
   type Notice,
   type Standing,
 } from "../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
+import { limitMs } from "../client/stay-connected.ts";
 import type { LoggedIn } from "../client/stay-logged-in.ts";
 import type { Authority } from "./authority.ts";
 import type { Clock } from "./lease.ts";
@@ -82,14 +83,18 @@ export class Session {
     for (;;) {
       const sentAt = now();
       const options = { deadline: Date.now() + beatTimeoutMs(authority) };
-      const beat = this.#client.heartbeat({ ...registration.ids }, undefined, options);
-      const standing = await beat.catch((error: ServiceError) => {
-        if (!this.#over.signal.aborted) metrics.heartbeats.inc({ outcome: "failed" });
-        throw error;
-      });
-      metrics.heartbeats.inc({ outcome: "ok" });
-      authority.answered(standing, sentAt);
-      await this.#pause(standing.heartbeatIntervalSeconds * 1000);
+      try {
+        const standing = await this.#client.heartbeat({ ...registration.ids }, undefined, options);
+        metrics.heartbeats.inc({ outcome: "ok" });
+        authority.answered(standing, sentAt);
+        await this.#pause(standing.heartbeatIntervalSeconds * 1000);
+      } catch (error) {
+        this.#over.signal.throwIfAborted();
+        metrics.heartbeats.inc({ outcome: "failed" });
+        // Another connection would help as little, and the lease is longer than the limit lasts.
+        if (limitMs(error) === 0) throw error;
+        await this.#pause(Math.min(limitMs(error), beatTimeout.mostMs));
+      }
     }
   }
 

@@ -16,7 +16,9 @@ interface PermitOptions {
 
 /** Leave to do a task: as long as its term lasts, there is time for it, and the program does not end. */
 export function permitFor({ term, now, endsAt, stop }: PermitOptions): Permit {
-  const signal = AbortSignal.any([term.signal, stop, AbortSignal.timeout(Math.max(0, endsAt - now()))]);
+  // Whole milliseconds, which is all that it takes, and which the clock does not always give.
+  const timeout = AbortSignal.timeout(Math.max(0, Math.ceil(endsAt - now())));
+  const signal = AbortSignal.any([term.signal, stop, timeout]);
   return {
     signal,
     check() {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ServiceError, status } from "@grpc/grpc-js";
 import type { Logger } from "pino";
+import { limitMs } from "../client/stay-connected.ts";
 import { Abandoned, type Authority, type Term } from "./authority.ts";
 import type { Assignment, Permit } from "./drivers/driver.ts";
 import type { FindDriver } from "./drivers/drivers.ts";
@@ -36,6 +37,7 @@ export class TaskRunner {
   #isClaiming = false;
   /** The last claim. */
   #claim: Promise<void> | undefined;
+  #isResting = false;
   #isDraining = false;
 
   constructor(options: RunnerOptions) {
@@ -67,7 +69,7 @@ export class TaskRunner {
   async #claimAll(): Promise<void> {
     if (this.#isClaiming) return;
     this.#isClaiming = true;
-    while (this.#mayBeMore && this.#running.size < this.#options.concurrency && !this.#isDraining) {
+    while (this.#mayBeMore && this.#mayClaim) {
       this.#mayBeMore = false;
       const { authority, link } = this.#options;
       const [client, term] = [link.client, authority.term];
@@ -89,9 +91,24 @@ export class TaskRunner {
     } catch (error) {
       const { code, details } = error as ServiceError;
       if (code === status.ABORTED) onRefusal();
+      if (limitMs(error) > 0) this.#rest(limitMs(error));
       // The server tells again of tasks that nobody takes.
       logger.info({ reason: details }, "no task could be claimed");
     }
+  }
+
+  /** Leaves what the limit of requests allows to reports and heartbeats. */
+  #rest(ms: number): void {
+    this.#isResting = true;
+    const rested = () => {
+      this.#isResting = false;
+      this.wake();
+    };
+    setTimeout(rested, ms).unref();
+  }
+
+  get #mayClaim(): boolean {
+    return this.#running.size < this.#options.concurrency && !this.#isResting && !this.#isDraining;
   }
 
   #start(assignment: Assignment, term: Term, claimedAt: number): void {

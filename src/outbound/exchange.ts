@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request as httpRequest } from "node:http";
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import { OutboundError } from "./outbound-error.ts";
 

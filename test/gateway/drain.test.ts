@@ -21,7 +21,7 @@ describe("A gateway that is told to stop", function () {
 
   /** A gateway, amid a command that runs until it is let go on. */
   async function startBusy() {
-    const script = `cat > /dev/null; echo $$ >> "$1/pids"; while ! test -e "$1/go"; do sleep 0.1; done`;
+    const script = `cat > /dev/null; echo $$ >> "$1/pids"; while test -d "$1" && ! test -e "$1/go"; do sleep 0.1; done`;
     const commands = host().commandsFile({ rotate: script });
     const gateway = await host().startConnected({ GATEWAY_COMMANDS_FILE: commands, GATEWAY_CONCURRENCY: "1" });
     const rotation = { driver: "command", settings: { command: "rotate" } };

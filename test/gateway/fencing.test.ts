@@ -23,7 +23,7 @@ describe("A gateway that may work no longer", function () {
 
   /** Has the value verified for as long as it may not go on: what comes next is the report. */
   const slowly = `cat > "$1/$$"; grep -q '"action":"apply"' "$1/$$" && exit 0
-    echo $$ >> "$1/pids"; while ! test -e "$1/go"; do sleep 0.1; done`;
+    echo $$ >> "$1/pids"; while test -d "$1" && ! test -e "$1/go"; do sleep 0.1; done`;
   const letGo = () => host().write("go", "");
 
   /** A gateway amid a command. */

@@ -16,11 +16,8 @@ interface RotationFields {
   readonly value?: string;
 }
 
-/** A machine identity of a gateway. */
-export interface GatewayIdentity {
-  readonly CLIENT_ID: string;
-  readonly CLIENT_SECRET: string;
-}
+/** The settings of a machine identity. */
+export type GatewayIdentity = Readonly<Record<"CLIENT_ID" | "CLIENT_SECRET", string>>;
 
 /** An environment with its gateways as processes, and secrets that they rotate. Each test has one of its own. */
 export class GatewayHost {
@@ -34,10 +31,11 @@ export class GatewayHost {
   }
 
   /** An identity that may be a gateway. */
-  async identity(): Promise<GatewayIdentity> {
+  async identity(fields: Readonly<Record<string, unknown>> = {}): Promise<GatewayIdentity> {
     const name = `gateway-${randomBytes(4).toString("hex")}`;
     const { admin } = this.#server;
-    const { body: made } = await admin.rest("POST", "/api/v1/machine-identities", { name, roles: ["gateway"] });
+    const identity = { name, roles: ["gateway"], ...fields };
+    const { body: made } = await admin.rest("POST", "/api/v1/machine-identities", identity);
     const { body: secret } = await admin.rest("POST", `/api/v1/machine-identities/${made.id}/client-secrets`, {});
     return { CLIENT_ID: made.client_id, CLIENT_SECRET: secret.client_secret };
   }

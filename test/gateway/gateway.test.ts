@@ -190,6 +190,25 @@ describe("holdfast gateway", function () {
     expect({ most, events: host().lines("events").length }).to.deep.equal({ most: 2, events: 24 });
   });
 
+  it("stays connected, and claims nothing for a while, when it exceeds the limit of requests", async () => {
+    const secrets = await Promise.all(Array.from({ length: 10 }, () => host().secret()));
+    await Promise.all(secrets.map((secret) => host().rotate(secret)));
+
+    const gateway = await host().startConnected(await host().identity({ rate_limit_per_minute: 9 }));
+    const { port } = await gateway.said("listening");
+    const { reason } = await gateway.said("no task could be claimed");
+    await eventually("a heartbeat that was refused", async () => {
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      return text.includes('heartbeats_total{outcome="failed"}') || undefined;
+    });
+
+    expect(reason).to.include("limit");
+    const messages = gateway.entries().map(({ msg }) => msg);
+    expect(messages.filter((message) => message === "no task could be claimed").length).to.equal(1);
+    expect(messages).not.to.include("not connected");
+    expect((await fetch(`http://127.0.0.1:${port}/ready`)).status).to.equal(200);
+  });
+
   it("as a standby checks, and does not rotate", async () => {
     const commands = host().commandsFile({ rotate: 'cat >> "$1/inputs"' });
     await host().startConnected();

@@ -16,7 +16,7 @@ describe("A gateway of two replicas", function () {
   afterEach(() => Promise.all([...replicas.values()].map((each) => each.kill())));
 
   it("goes on with its work when its own is killed, and reports it to the other one", async () => {
-    const script = `cat > /dev/null; echo started >> "$1/events"; while ! test -e "$1/go"; do sleep 0.1; done`;
+    const script = `cat > /dev/null; echo started >> "$1/events"; while test -d "$1" && ! test -e "$1/go"; do sleep 0.1; done`;
     const gateway = await host().startConnected({
       SERVER_URL: [...replicas.keys()].join(","),
       GATEWAY_COMMANDS_FILE: host().commandsFile({ rotate: script }),
@@ -46,7 +46,7 @@ describe("A gateway of two replicas", function () {
   });
 
   it("keeps a report until a server takes it", async () => {
-    const script = `cat > /dev/null; echo started >> "$1/events"; while ! test -e "$1/go"; do sleep 0.1; done`;
+    const script = `cat > /dev/null; echo started >> "$1/events"; while test -d "$1" && ! test -e "$1/go"; do sleep 0.1; done`;
     const gateway = await host().startConnected({
       SERVER_URL: [...replicas.keys()].join(","),
       GATEWAY_COMMANDS_FILE: host().commandsFile({ rotate: script }),

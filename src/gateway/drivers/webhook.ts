@@ -10,7 +10,7 @@ const Headers = z.record(z.string(), z.string()).default({});
 const Settings = z.object({
   url: z.string(),
   mode: z.enum(["push", "mint"]).default("push"),
-  timeout_seconds: z.number().positive().default(10),
+  timeout_seconds: z.number().int().positive().default(10),
   headers: Headers,
 });
 const Credentials = z.object({ signing_secret: z.string().optional(), headers: Headers });

@@ -70,7 +70,7 @@ export const drivers = {
   webhook,
 } satisfies Record<string, Driver>;
 
-export type DriverName = keyof typeof drivers;
+type DriverName = keyof typeof drivers;
 
 export const driverNames = Object.keys(drivers) as [DriverName, ...DriverName[]];
 

@@ -5,7 +5,7 @@ import { isActive } from "./config-row.ts";
 import { standsBy } from "./standby.ts";
 
 /** How a check ended: with an error, or without one where the configuration works. */
-export interface Checked {
+interface Checked {
   readonly id: string;
   readonly organizationId: string;
   readonly error: string | null;

@@ -3,6 +3,7 @@ import type { Client } from "../../harness/client.ts";
 import { FailoverPair, foreignOperator } from "../../harness/failover.ts";
 import { TestGateway } from "../../harness/gateway.ts";
 import { useServer } from "../../harness/server.ts";
+import { statementsOf } from "../secrets/statements.ts";
 
 const server = useServer();
 const path = "/api/v1/admin/gateway-health";
@@ -139,6 +140,23 @@ describe("gateway-health", () => {
     );
 
     expect((await pair.health()).tasks).to.deep.equal({ pending: 2, running: 1 });
+  });
+
+  it("asks the database no more often for many environments than for none", async () => {
+    for (let count = 0; count < 3; count += 1) await newPair();
+    const foreign = await foreignOperator(server);
+    // The monitor asks too, beside the calls.
+    const ofCalls = (statements: string[]) =>
+      statements.filter((text) => !text.startsWith("select distinct organization_id")).toSorted();
+
+    for (const each of [path, "/api/v1/admin/gateways"]) {
+      // Who calls is remembered from then on.
+      await Promise.all([operator.rest("GET", each), foreign.rest("GET", each)]);
+      const many = await statementsOf(server, () => operator.rest("GET", each));
+      const none = await statementsOf(server, () => foreign.rest("GET", each));
+
+      expect(ofCalls(many)).to.deep.equal(ofCalls(none)).and.not.be.empty;
+    }
   });
 
   it("is for the role gateway:admin only", async () => {

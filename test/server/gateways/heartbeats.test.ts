@@ -1,15 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceError } from "@grpc/grpc-js";
 import { status as code } from "@grpc/grpc-js";
 import { expect } from "chai";
-import pg from "pg";
 import type { Client } from "../../harness/client.ts";
 import { FailoverPair } from "../../harness/failover.ts";
 import { TestGateway } from "../../harness/gateway.ts";
 import { useServer } from "../../harness/server.ts";
 import { refusalOf } from "../agents/refusal.ts";
 import { statementsOf } from "../secrets/statements.ts";
+import { isWaitedFor, withOpenTransaction } from "./open-transaction.ts";
 
 const server = useServer();
 let operator: Client;
@@ -126,8 +125,15 @@ describe("A heartbeat", () => {
     const beat = (caller: TestGateway, gatewayId: string) =>
       caller.link.heartbeat({ gatewayId, instanceId: primary.instanceId }, caller.client.metadata());
 
-    for (const beating of [beat(dr, primary.id), beat(foreign, primary.id), beat(primary, randomUUID())]) {
-      expect(await refusedWith(beating)).to.deep.equal([code.NOT_FOUND, "RESOURCE_NOT_FOUND: gateway not found"]);
+    for (const [caller, id] of [
+      [dr, primary.id],
+      [foreign, primary.id],
+      [primary, randomUUID()],
+    ] as const) {
+      expect(await refusedWith(beat(caller, id))).to.deep.equal([
+        code.NOT_FOUND,
+        "RESOURCE_NOT_FOUND: gateway not found",
+      ]);
     }
   });
 
@@ -150,22 +156,21 @@ describe("A heartbeat", () => {
   it("that waited for a failover knows the new token", async () => {
     const pair = await newPair();
     await pair.fail(pair.primary);
-    const session = new pg.Client(server.databaseUrl);
-    await session.connect();
-    await session.query("begin");
     const lock = [pair.environment, pair.dr.id];
-    await session.query("update gateway set activation_status = 'active' where environment = $1 and id = $2", lock);
-    await session.query(
-      "update environment_lock set holder_id = $2, fencing_token = last_token + 1, last_token = last_token + 1 where environment = $1",
-      lock,
-    );
 
-    const beating = pair.dr.heartbeat();
-    await waitingFor(session);
-    await session.query("commit");
-    await session.end();
+    const { activationStatus, fencingToken } = await withOpenTransaction(server, async (session) => {
+      await session.query("update gateway set activation_status = 'active' where environment = $1 and id = $2", lock);
+      await session.query(
+        `update environment_lock set holder_id = $2, fencing_token = last_token + 1, last_token = last_token + 1
+         where environment = $1`,
+        lock,
+      );
+      const beating = pair.dr.heartbeat();
+      await isWaitedFor(session);
+      await session.query("commit");
+      return beating;
+    });
 
-    const { activationStatus, fencingToken } = await beating;
     const [{ fencing_token: token }] = await server.sql(
       "select fencing_token from environment_lock where environment = $1",
       [pair.environment],
@@ -173,14 +178,3 @@ describe("A heartbeat", () => {
     expect([activationStatus, fencingToken]).to.deep.equal(["active", token]);
   });
 });
-
-/** Waits until another connection waits for a lock that this one has. */
-async function waitingFor(session: pg.Client): Promise<void> {
-  for (let waiting = false; !waiting; ) {
-    const { rowCount } = await session.query(
-      "select 1 from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))",
-    );
-    waiting = (rowCount ?? 0) > 0;
-    if (!waiting) await sleep(5);
-  }
-}

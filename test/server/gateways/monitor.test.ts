@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import pg from "pg";
 import { lookAfterGateways } from "../../../src/server/gateways/monitor.ts";
 import { failSilent } from "../../../src/server/gateways/silence.ts";
 import { until } from "../../faults/own-engines.ts";
@@ -7,6 +6,7 @@ import { Client } from "../../harness/client.ts";
 import { FailoverPair, gatewayCoreOf, monitorRound } from "../../harness/failover.ts";
 import { TestGateway } from "../../harness/gateway.ts";
 import { urlOf, useServer } from "../../harness/server.ts";
+import { withOpenTransaction } from "./open-transaction.ts";
 
 describe("The gateway monitor", () => {
   const server = useServer();
@@ -97,21 +97,18 @@ describe("The gateway monitor", () => {
 
   it("fails the gateways of other environments while one cannot be had, which follows", async () => {
     const [held, free] = [await newPair(), await newPair()];
-    const session = new pg.Client(server.databaseUrl);
-    await session.connect();
-    await session.query("begin");
-    await session.query("select 1 from environment_lock where environment = $1 for update", [held.environment]);
-    await held.primary.fallSilent();
-    await free.primary.fallSilent();
+    const both = async () => [...(await held.statuses(held.primary)), ...(await free.statuses(free.primary))];
 
-    await monitorRound(server);
-    const during = [...(await held.statuses(held.primary)), ...(await free.statuses(free.primary))];
-    await session.query("rollback");
-    await session.end();
+    const during = await withOpenTransaction(server, async (session) => {
+      await session.query("select 1 from environment_lock where environment = $1 for update", [held.environment]);
+      await Promise.all([held.primary.fallSilent(), free.primary.fallSilent()]);
+      await monitorRound(server);
+      return both();
+    });
     await monitorRound(server);
 
     expect(during).to.deep.equal(["active", "failed"]);
-    expect(await held.statuses(held.primary)).to.deep.equal(["failed"]);
+    expect(await both()).to.deep.equal(["failed", "failed"]);
   });
 
   it("has a round on one replica at a time", async () => {
@@ -133,7 +130,7 @@ describe("The gateway monitor", () => {
   it("goes on though the database's clock was set back", async () => {
     await server.sql("update gateway_monitor set last_run = now() + interval '1 hour'");
 
-    await monitorRound(server);
+    await lookAfterGateways(gatewayCoreOf(server));
 
     const [{ age }] = await server.sql("select extract(epoch from now() - last_run)::int as age from gateway_monitor");
     expect(age).to.be.within(0, 60);
@@ -141,19 +138,19 @@ describe("The gateway monitor", () => {
 
   it("judges silence at a time at which gateways could be heard, however late it comes to it", async () => {
     const pair = await newPair();
-    const session = new pg.Client(server.databaseUrl);
-    await session.connect();
-    // No round goes by itself.
-    await session.query("begin; select 1 from gateway_monitor for update");
-    await pair.primary.fallSilent(400);
     const [{ organizationId, then }] = await server.sql(
       `select organization_id as "organizationId", (now() - interval '1 minute')::text as then from gateway`,
     );
 
-    await failSilent(gatewayCoreOf(server), { organizationId, environment: pair.environment }, then);
+    const statuses = await withOpenTransaction(server, async (session) => {
+      // No round goes by itself.
+      await session.query("select 1 from gateway_monitor for update");
+      await pair.primary.fallSilent(400);
+      await failSilent(gatewayCoreOf(server), { organizationId, environment: pair.environment }, then);
+      return pair.statuses(pair.primary);
+    });
 
-    expect(await pair.statuses(pair.primary)).to.deep.equal(["active"]);
-    await session.end();
+    expect(statuses).to.deep.equal(["active"]);
   });
 });
 

@@ -267,14 +267,15 @@ describe("A stream of tasks", () => {
   });
 
   it("goes on when the database was away for a while", async () => {
-    const { primary } = await newPair();
+    const { environment, primary } = await newPair();
+    const secret = await gatewaySecret(server, environment);
     const { watch } = await watching(primary);
     await server.sql(`select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid()`);
 
-    await queue(primary, "rotate_secret", 2);
+    await queueSilently(server, primary, secret, "rotate_secret");
 
-    expect(await nextCount(watch)).to.equal(2);
+    expect(await nextCount(watch)).to.equal(1);
   });
 
   it("ends with the server, so that the gateway goes elsewhere", async () => {

@@ -56,6 +56,9 @@ describe("The table of transitions", () => {
 const seed = Number(process.env["HOLDFAST_TEST_SEED"] ?? Date.now() % 1_000_000_000);
 const rounds = Number(process.env["HOLDFAST_TEST_EVENTS"] ?? 200);
 
+/** What happened, what the model says that comes of it, and what did: how a gateway or an operator was answered. */
+type Happened = readonly [string, string | number, string | number];
+
 /** What a refused call of a gateway says, in the words of the model. */
 const refusals: Readonly<Record<number, string>> = {
   [code.ALREADY_EXISTS]: "taken",
@@ -97,8 +100,7 @@ describe(`Gateways to which anything happens (HOLDFAST_TEST_SEED=${seed})`, func
   };
   const mostDrGateways = 2;
 
-  /** Each does something, and answers what it was, what the model says that comes of it, and what did. */
-  const happenings: Readonly<Record<string, () => Promise<readonly [string, unknown, unknown]>>> = {
+  const happenings: Readonly<Record<string, () => Promise<Happened>>> = {
     register: async () => {
       const environment = pick(environments);
       const isFull = model.of(environment).length > mostDrGateways;
@@ -138,14 +140,14 @@ describe(`Gateways to which anything happens (HOLDFAST_TEST_SEED=${seed})`, func
       model.silence(one, seconds);
       await gateway.fallSilent(seconds);
       await monitorRound(server);
-      return [`${one.name} for ${seconds} s`, undefined, undefined];
+      return [`${one.name} for ${seconds} s`, "", ""];
     },
     "activate-dr": async () => {
       const environment = pick(environments);
       const [named, gateway] = random() < 0.3 ? known() : [undefined, undefined];
       const expected = model.activateDr(environment, named);
       const body = gateway === undefined ? {} : { gateway_id: gateway.id };
-      return [`${environment} ${named?.name}`, expected, await post(`failover/${environment}/activate-dr`, body)];
+      return [`${environment} ${named?.name ?? ""}`, expected, await post(`failover/${environment}/activate-dr`, body)];
     },
     failback: async () => {
       const environment = pick(environments);
@@ -156,7 +158,7 @@ describe(`Gateways to which anything happens (HOLDFAST_TEST_SEED=${seed})`, func
       const markFailed = random() < 0.5;
       const expected = model.deactivate(one, markFailed);
       const actual = await post(`gateways/${id}/deactivate`, { mark_failed: markFailed });
-      return [`${one.name} ${markFailed}`, expected, actual];
+      return [`${one.name} ${String(markFailed)}`, expected, actual];
     },
     retire: async () => {
       const [one, { id }] = known();
@@ -176,7 +178,7 @@ describe(`Gateways to which anything happens (HOLDFAST_TEST_SEED=${seed})`, func
     const missing = new Set(["register", "restart", "heartbeat", "activate-dr", "failback", "deactivate", "retire"]);
     for (let round = 0; round < rounds || missing.size > 0; round += 1) {
       const happening = model.gateways.length === 0 ? "register" : pick(deck);
-      const [what, expected, actual] = await (happenings[happening] as () => Promise<readonly unknown[]>)();
+      const [what, expected, actual] = await (happenings[happening] as () => Promise<Happened>)();
       history.push(`${happening} ${what}: ${actual}`);
 
       const story = () => history.slice(-20).join("\n");

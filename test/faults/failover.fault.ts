@@ -1,0 +1,106 @@
+import { expect } from "chai";
+import { randomFrom } from "../harness/random.ts";
+import { findContradictions } from "./failover-history.ts";
+import { readHistory, recordHistory } from "./failover-recorder.ts";
+import { FailoverStage } from "./failover-stage.ts";
+import { happeningsIn } from "./happenings.ts";
+import type { ReplicatedServer } from "./replicated-server.ts";
+import { troubleServer } from "./server-faults.ts";
+
+/** Of the environments together: each a trouble and its end. */
+const rounds = Number(process.env["HOLDFAST_FAULT_ROUNDS"] ?? 300);
+const seed = Number(process.env["HOLDFAST_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+/** Everything is back by then, also on a machine that is busy with other things. */
+const healingMs = 120_000;
+
+/** Without these the run has shown nothing. */
+const mustHappen = [
+  "primary: new to active",
+  "primary: new to standby",
+  "primary: active to failed",
+  "primary: active to standby",
+  "primary: failed to active",
+  "primary: standby to active",
+  "dr-standby: standby to active",
+  "dr-standby: active to standby",
+  "dr-standby: active to failed",
+  "dr-standby: standby to failed",
+  "dr-standby: failed to standby",
+  "rotate_secret: succeeded",
+  "rotate_secret: failed",
+  "rotate_secret: timed_out",
+  "rotate_secret: tried again",
+  "verify_secret: succeeded",
+  "gateway.activate_dr done",
+  "gateway.failback done",
+  "gateway.deactivate done",
+];
+
+describe("Environments whose gateways, operators and servers get into trouble at once", function () {
+  this.timeout(600_000 + rounds * 5000);
+  const seeds = randomFrom(seed);
+  const stage = new FailoverStage(() => randomFrom(Math.floor(seeds() * 2 ** 31)));
+  const { server, witness, lives, operators } = stage;
+  before(async () => {
+    await stage.start();
+    await recordHistory((text) => server.sql(text));
+  });
+  after(() => stage.stop());
+
+  /** Lives through all rounds while the server is troubled. */
+  async function liveThroughIt(): Promise<void> {
+    const ending = new AbortController();
+    for (const each of operators) void each.watch();
+    await Promise.all(lives.map((life) => life.begin()));
+    const feeding = lives.map((life) => life.feed(ending.signal));
+    const troubling = troubleServer(server, randomFrom(seed), witness, ending.signal);
+    let left = rounds;
+    try {
+      await Promise.all(lives.map((life) => life.live(() => left-- > 0)));
+    } finally {
+      ending.abort();
+      await Promise.all([...feeding, troubling]);
+    }
+  }
+
+  /** The environments that are not as before within some time. */
+  async function findUnhealed(): Promise<string[]> {
+    const unhealed = lives.map(async (life) => {
+      const isHealed = (await life.heal(healingMs)) && (await life.rotateAll(healingMs));
+      return isHealed ? [] : [life.description];
+    });
+    return (await Promise.all(unhealed)).flat();
+  }
+
+  it("have one active gateway at most, do each task once, keep what they said, and recover", async () => {
+    await liveThroughIt();
+    const unhealed = await findUnhealed();
+    await stage.readSecrets();
+    // What is seen from here on may be younger than the history that is read.
+    const sightings = [...witness.sightings];
+    const commits = await readHistory((text) => server.sql(text));
+    for (const [what, times] of happeningsIn(commits)) witness.count(what, times);
+    const contradictions = findContradictions(commits, sightings);
+
+    console.log(
+      witness
+        .lines()
+        .map((line) => `      ${line}`)
+        .join("\n"),
+    );
+    console.log(`      HOLDFAST_TEST_SEED=${seed}: ${rounds} rounds, ${commits.length} commits`);
+    const wrong = [
+      ...contradictions.map(({ what, where }) => `${what}: ${where}`),
+      ...unhealed.map((environment) => `not healed: ${environment}`),
+      ...witness.strange.map((answer) => `strange answer: ${answer}`),
+      ...unexpectedFailures(server).map((line) => `a replica said: ${line}`),
+    ];
+    // Of thousands, the first suffice.
+    expect(wrong.slice(0, 20).join("\n")).to.equal("");
+    expect(mustHappen.filter((what) => witness.times(what) === 0)).to.deep.equal([]);
+  });
+});
+
+/** What the replicas could not explain themselves. */
+const unexpectedFailures = ({ replicas }: ReplicatedServer) =>
+  replicas.flatMap(({ log }) => log.split("\n").filter((line) => line.includes("call failed unexpectedly")));

@@ -101,7 +101,8 @@ export class Outbound {
     if (!isTls) return netConnect(to);
     const servername = isIP(host) === 0 ? host : "";
     const trust = this.#authorities === undefined ? {} : { ca: this.#authorities };
-    return tlsConnect({ ...to, ...trust, servername, ALPNProtocols: ["http/1.1"] });
+    // Also where NODE_TLS_REJECT_UNAUTHORIZED says not to look.
+    return tlsConnect({ ...to, ...trust, servername, rejectUnauthorized: true, ALPNProtocols: ["http/1.1"] });
   }
 }
 

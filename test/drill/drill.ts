@@ -33,6 +33,7 @@ interface Health {
 /** What anything may take beyond the time that it should, on a machine that has other things to do. */
 const patienceMs = 120_000;
 const lookEveryMs = 100;
+const tasksOfAWhile = 15;
 
 /** A failover and its way back, on an installation of its own. */
 export class Drill {
@@ -49,12 +50,14 @@ export class Drill {
   async run(): Promise<Report> {
     await this.#begin();
     const feed = new Feed(this.installation);
-    await this.#workDoneBy("primary");
+    await this.#workOn("primary");
     const killed = await this.#killPrimary();
     const detected = await this.#detectFailure();
     const [asked, tookOver] = await this.#operate("activate", "dr");
+    await this.#workOn("dr");
     await this.#returnOfPrimary();
     const [askedBack, cameBack] = await this.#operate("failback", "primary");
+    await this.#workOn("primary");
     await feed.stop();
     await this.#until(
       "all tasks have ended",
@@ -86,7 +89,8 @@ export class Drill {
     await this.installation.killGateway("primary");
     const killed = this.#timeline.mark("the primary is killed (kill -9) amid its work");
     const { environments } = await this.#health();
-    this.#timeline.mark(`${environments[0]?.tasks.running} tasks are running, ${environments[0]?.tasks.pending} wait`);
+    const { running, pending } = environments[0]?.tasks ?? {};
+    this.#timeline.mark(`its tasks: ${running} running, ${pending} waiting`);
     return killed;
   }
 
@@ -109,7 +113,7 @@ export class Drill {
     const before = await this.#countDoneBy(site);
     const asked = this.#timeline.mark(`holdfast ${line}`);
     this.#timeline.mark((await this.installation.holdfast(line)).split("\n").join(", "));
-    await this.#workDoneBy(site, before);
+    await this.#workDoneBy(site, before + 1);
     return [asked, this.#timeline.mark(`${site} has done its first task`)];
   }
 
@@ -122,8 +126,14 @@ export class Drill {
     this.#timeline.mark("the primary is back, and stays out of service");
   }
 
-  async #workDoneBy(site: Site, before = 0): Promise<void> {
-    await this.#until(`${site} has done a task`, async () => (await this.#countDoneBy(site)) > before);
+  /** Lets a site work for a while. */
+  async #workOn(site: Site): Promise<void> {
+    await this.#workDoneBy(site, (await this.#countDoneBy(site)) + tasksOfAWhile);
+    this.#timeline.mark(`${site} has done ${tasksOfAWhile} tasks`);
+  }
+
+  async #workDoneBy(site: Site, count: number): Promise<void> {
+    await this.#until(`${site} has done ${count} tasks`, async () => (await this.#countDoneBy(site)) >= count);
   }
 
   async #countDoneBy(site: Site): Promise<number> {

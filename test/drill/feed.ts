@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Installation } from "./installation.ts";
 
 /** Between two waves of rotations. */
-const everyMs = 1500;
+const everyMs = 700;
 
 /** Asks for a rotation of every secret, wave after wave, until it is stopped. */
 export class Feed {

@@ -36,6 +36,7 @@ export class Installation {
   readonly #programs = new Map<Site, Program>();
   /** The secrets by their rotation configurations. */
   readonly #secrets = new Map<string, string>();
+  readonly #interruption = new AbortController();
 
   constructor(heartbeatTimeout: number) {
     this.#heartbeatTimeout = heartbeatTimeout;
@@ -53,6 +54,7 @@ export class Installation {
     this.#folder = await mkdtemp(join(tmpdir(), "holdfast-drill-"));
     // PostgreSQL, which root runs as another user, has to pass.
     await chmod(this.#folder, 0o711);
+    this.#interruption.signal.throwIfAborted();
     const administrator = { clientId: "drill", clientSecret: randomBytes(24).toString("base64url") };
     this.#server = new ServerProcess({
       SERVICE_DATA_DIR: join(this.#folder, "data"),
@@ -79,6 +81,7 @@ export class Installation {
 
   /** Starts the gateway of a site. */
   startGateway(site: Site): void {
+    this.#interruption.signal.throwIfAborted();
     const { clientId, clientSecret } = this.#accounts.get(site) as Account;
     const settings = {
       SERVER_URL: this.#url,
@@ -144,12 +147,20 @@ export class Installation {
     return said.map((text) => text?.trimEnd().split("\n").slice(-5).join("\n")).join("\n");
   }
 
-  async stop(): Promise<void> {
-    await Promise.all([...this.#programs.values()].map((program) => program.end("SIGKILL")));
+  /** Ends all programs at once, so that whatever goes on fails. `stop` is still to be called. */
+  interrupt(): void {
+    this.#interruption.abort();
+    for (const { child } of this.#programs.values()) child.kill("SIGKILL");
     this.#server?.signal("SIGTERM");
+  }
+
+  async stop(): Promise<void> {
+    this.interrupt();
+    await Promise.all([...this.#programs.values()].map(({ ended }) => ended));
     await this.#server?.ended;
     this.#cli?.remove();
-    if (this.#folder !== "") await rm(this.#folder, { recursive: true, force: true });
+    // The engines may need a moment to notice that they are alone.
+    if (this.#folder !== "") await rm(this.#folder, { recursive: true, force: true, maxRetries: 20 });
   }
 
   async #login({ clientId, clientSecret }: Account): Promise<Client> {

@@ -62,10 +62,9 @@ async function run(timeout: number): Promise<number> {
     ["SIGINT", 130],
     ["SIGTERM", 143],
   ] as const) {
-    // What runs fails then, since all that it talks to ends.
-    process.once(signal, () => {
+    process.on(signal, () => {
       interrupted = status;
-      void installation.stop();
+      installation.interrupt();
     });
   }
   console.log(`Failover drill at a heartbeat timeout of ${timeout} s (${usual.heartbeatTimeout} s is usual)\n`);

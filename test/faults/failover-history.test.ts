@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Sighting } from "./failover/sightings.ts";
 import {
   type Change,
   type Commit,
@@ -9,7 +10,6 @@ import {
   type TaskChange,
   type VersionAdded,
 } from "./failover-history.ts";
-import type { Sighting } from "./sightings.ts";
 
 /** Of the one environment "e": who holds it, under which token. */
 const lock = (holder: string | null, token: bigint | null): LockChange => ({

@@ -1,6 +1,6 @@
-import { ActivationHistory } from "./activation-history.ts";
-import { findUntrue, type Sighting } from "./sightings.ts";
-import { TaskHistory } from "./task-history.ts";
+import { ActivationHistory } from "./failover/activation-history.ts";
+import { findUntrue, type Sighting } from "./failover/sightings.ts";
+import { TaskHistory } from "./failover/task-history.ts";
 
 /** What a transaction left of something, as the database recorded it. An environment is that of one organization. */
 export type Change = LockChange | GatewayChange | TaskChange | VersionAdded | EventAdded;

@@ -330,6 +330,19 @@ describe("Outbound requests", () => {
       expect(received).to.deep.equal([]);
     });
 
+    it("are not sent to it either where Node is told not to look", async () => {
+      const port = await startTls();
+      process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
+      try {
+        const error = await failure(post(trusting({ resolve }), `https://localhost:${port}/`));
+
+        expect(error.message).to.match(/self.signed certificate/);
+        expect(received).to.deep.equal([]);
+      } finally {
+        delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
+      }
+    });
+
     it("are not sent to a server with the certificate of another one", async () => {
       const port = await startTls();
       const outbound = trusting({ certificateAuthorities: cert.toString(), resolve });

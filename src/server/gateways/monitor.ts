@@ -4,6 +4,7 @@ import { asSystem } from "../jobs.ts";
 import type { GatewayCore } from "./gateway-core.ts";
 import { failSilent, silentEnvironments } from "./silence.ts";
 import { endOverdueTasks } from "./task-routing.ts";
+import type { Timing } from "./timing.ts";
 
 /** How long an end waits for the round that runs. */
 const longestEndMs = 1000;
@@ -85,14 +86,18 @@ async function beginRound({ db, timing, logger }: GatewayCore): Promise<string |
        returning m.last_run as heard_until, extract(epoch from now() - due.last_run)::float8 as unwatched`,
       [timing.monitorInterval / 2],
     );
-    if (round === undefined || round.unwatched <= timing.longestUnwatched) return round?.heard_until;
+    if (round === undefined || isUsual(round, timing)) return round?.heard_until;
     logger.info({ seconds: Math.round(round.unwatched) }, "gateways could not be heard; that time does not count");
-    await forgive(em, round.unwatched);
+    await forgive(em, Math.max(0, round.unwatched));
     return round.heard_until;
   });
 }
 
-/** In the order in which gateways are always locked. */
+/** Less than no time passes where the database's clock was set back. */
+const isUsual = ({ unwatched }: { readonly unwatched: number }, { longestUnwatched }: Timing): boolean =>
+  unwatched >= 0 && unwatched <= longestUnwatched;
+
+/** In the order in which gateways are always locked. Nobody was heard of in a time that is yet to come. */
 async function forgive(em: EntityManager, seconds: number): Promise<void> {
   for (let last = "00000000-0000-0000-0000-000000000000"; last !== ""; ) {
     const [batch] = await run<{ last: string | null; forgiven: number }>(
@@ -100,7 +105,8 @@ async function forgive(em: EntityManager, seconds: number): Promise<void> {
       `with silent as (
          select id from gateway where retired_at is null and id > $1 order by id limit $2 for no key update),
        forgiven as (
-         update gateway g set silent_since = least(now(), g.silent_since + make_interval(secs => $3))
+         update gateway g set silent_since = least(now(), g.silent_since + make_interval(secs => $3)),
+           last_heartbeat = least(now(), g.last_heartbeat)
          from silent where g.id = silent.id returning g.id)
        select max(id::text) as last, count(*)::int as forgiven from forgiven`,
       [last, batchSize, seconds],

@@ -32,6 +32,9 @@ const maxAttempts = 3;
 /** Ended in one transaction at most: who takes an environment over waits for it. */
 const batchSize = 500;
 
+/** In one statement: however many wait, an environment can be failed over within the time that a statement may take. */
+const mostMoved = 5000;
+
 /**
  * Queues a rotation for the gateway that is active, and still will be when this commits. Throws ABORTED while another one
  * of the same configuration has not ended. Whoever calls wakes the gateway after the commit.
@@ -69,18 +72,13 @@ export async function rerouteTasks(
   { organizationId, environment }: Environment,
   holderId: string | null,
 ): Promise<{ moved: number; requeued: number; failed: FailedTask[] }> {
-  const [pending] = await run<{ moved: number }>(
+  const moved = await movePending(em, { organizationId, environment }, holderId);
+  // Whoever is active has no more checks to make of what it does itself.
+  await run(
     em,
-    // Whoever is active has no more checks to make of what it does itself.
-    `with moved as (
-       update gateway_task set gateway_id = $3
-       where organization_id = $1 and environment = $2 and status = 'pending' and type = 'rotate_secret'
-         and gateway_id is distinct from $3 returning 1),
-     cancelled as (
-       update gateway_task set status = 'cancelled', finished_at = now()
-       where gateway_id = $3 and organization_id = $1 and status = 'pending' and type = 'verify_secret')
-     select count(*)::int as moved from moved`,
-    [organizationId, environment, holderId],
+    `update gateway_task set status = 'cancelled', finished_at = now()
+     where gateway_id = $1 and organization_id = $2 and status = 'pending' and type = 'verify_secret'`,
+    [holderId, organizationId],
   );
   const rotations = ofEnvironment({ organizationId, environment }).require("t.type = 'rotate_secret'");
   const ended = await endBadly(em, rotations, {
@@ -89,7 +87,33 @@ export async function rerouteTasks(
     nextGatewayId: holderId,
   });
   const failed = givenUp(ended);
-  return { moved: pending?.moved ?? 0, requeued: ended.length - failed.length, failed };
+  return { moved, requeued: ended.length - failed.length, failed };
+}
+
+/** Gives who holds a locked environment the rotations that nobody has begun; answers how many were not its own already. */
+async function movePending(
+  em: EntityManager,
+  { organizationId, environment }: Environment,
+  holderId: string | null,
+): Promise<number> {
+  const waiting = await run<{ id: string }>(
+    em,
+    `select id from gateway_task where organization_id = $1 and environment = $2 and status = 'pending'
+       and type = 'rotate_secret' and gateway_id is distinct from $3`,
+    [organizationId, environment, holderId],
+  );
+  let moved = 0;
+  for (let first = 0; first < waiting.length; first += mostMoved) {
+    const ids = waiting.slice(first, first + mostMoved).map(({ id }) => id);
+    // What is cancelled at this moment is no more to be moved.
+    const rows = await run(
+      em,
+      "update gateway_task set gateway_id = $1 where id = any($2::uuid[]) and status = 'pending' returning 1",
+      [holderId, ids],
+    );
+    moved += rows.length;
+  }
+  return moved;
 }
 
 /**

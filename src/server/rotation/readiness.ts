@@ -11,7 +11,10 @@ interface Checked {
   readonly error: string | null;
 }
 
-/** Notes what standby gateways found out. What was changed after a check had begun says nothing of how it is now. */
+/**
+ * Notes what standby gateways found out. What was changed after a check had begun says nothing of how it is now, nor does
+ * what is being changed or deleted at this moment: that is waited for.
+ */
 export async function noteChecks(em: EntityManager, checks: readonly Checked[]): Promise<void> {
   if (checks.length === 0) return;
   await run(
@@ -23,6 +26,7 @@ export async function noteChecks(em: EntityManager, checks: readonly Checked[]):
      join gateway_task t on t.id = q.task_id and t.organization_id = q.organization_id
      join rotation_config c on c.id = t.config_id and c.organization_id = t.organization_id
        and c.updated_at <= t.claimed_at
+     for share of c
      on conflict (gateway_id, config_id) do update set error = excluded.error, checked_at = excluded.checked_at`,
     [checks.map(({ id }) => id), checks.map(({ organizationId }) => organizationId), checks.map(({ error }) => error)],
   );

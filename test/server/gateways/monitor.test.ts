@@ -136,6 +136,22 @@ describe("The gateway monitor", () => {
     expect(age).to.be.within(0, 60);
   });
 
+  it("counts the silence of all from now on when the clock was set back, and lets nobody be heard of later than now", async () => {
+    const pair = await newPair();
+    await server.sql(
+      `with monitor as (update gateway_monitor set last_run = now() + interval '1 hour')
+       update gateway set last_heartbeat = now() + interval '1 hour', silent_since = now() + interval '1 hour'`,
+    );
+    await lookAfterGateways(gatewayCoreOf(server));
+
+    await pair.primary.fallSilent();
+    await pair.dr.heartbeat();
+    await monitorRound(server);
+    const { status } = await pair.activateDr();
+
+    expect(status).to.equal(200);
+  });
+
   it("judges silence at a time at which gateways could be heard, however late it comes to it", async () => {
     const pair = await newPair();
     const [{ organizationId, then }] = await server.sql(

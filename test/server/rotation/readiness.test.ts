@@ -1,10 +1,12 @@
 import { expect } from "chai";
+import type { Assignment } from "../../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
 import { gatewayTopic } from "../../../src/server/gateways/task-streams.ts";
 import { until } from "../../faults/own-engines.ts";
 import type { Client } from "../../harness/client.ts";
 import { FailoverPair, foreignOperator, monitorRound } from "../../harness/failover.ts";
 import type { TestGateway } from "../../harness/gateway.ts";
 import { TestServer, useServer } from "../../harness/server.ts";
+import { isWaitedFor, withOpenTransaction } from "../gateways/open-transaction.ts";
 import { timeOut } from "../gateways/rotations.ts";
 import { byCommand, Configurations } from "./configurations.ts";
 
@@ -286,6 +288,29 @@ describe("Readiness", () => {
     expect(await readiness()).to.include({ configurations: 0, ready: 0 });
     const left = await server.sql("select from gateway_readiness where config_id = $1", [configs[0].id]);
     expect(left).to.deep.equal([]);
+  });
+
+  it("is none of what is changed or deleted for good while a check ends", async () => {
+    const [changed, deleted] = [await environmentWith(), await environmentWith()];
+    await monitorRound(server);
+
+    for (const [{ pair, configs }, statement] of [
+      [changed, "update rotation_config set updated_at = now() where secret_id = $1"],
+      [deleted, "delete from secret where id = $1"],
+    ] as const) {
+      const check = (await pair.dr.claim()) as Assignment;
+      const completing = await withOpenTransaction(server, async (session) => {
+        await session.query(statement, [configs[0].secret_id]);
+        const answer = pair.dr.complete(check);
+        await isWaitedFor(session);
+        await session.query("commit");
+        return answer;
+      });
+      expect(completing.status).to.equal("succeeded");
+    }
+
+    expect(await changed.readiness()).to.deep.equal(isUnchecked);
+    expect(await deleted.readiness()).to.include({ configurations: 0 });
   });
 
   it("shows at most a hundred failures, and counts them all", async () => {

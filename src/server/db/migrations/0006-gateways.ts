@@ -21,9 +21,7 @@ export class Migration0006 extends Migration {
     this.addSql(
       `create table "gateway_task" ("id" uuid not null default uuidv7(), "organization_id" uuid not null, "environment" text null, "gateway_id" uuid null, "type" text not null, "status" text not null default 'pending', "config_id" uuid not null, "secret_id" uuid not null, "attempt" int not null default 1, "max_attempts" int not null, "retry_of" uuid null, "claim_id" uuid null, "fencing_token" bigint null, "requested_by" text not null, "change_reason" text not null default '', "created_at" timestamptz(3) not null default now(), "claimed_at" timestamptz(3) null, "deadline_at" timestamptz(3) null, "finished_at" timestamptz(3) null, "error" text null, primary key ("id"))`,
     );
-    this.addSql(
-      `create index "gateway_task_gateway_id_index" on "gateway_task" ("gateway_id", "created_at", "id")`,
-    );
+    this.addSql(`create index "gateway_task_gateway_id_index" on "gateway_task" ("gateway_id", "created_at", "id")`);
     this.addSql(
       `create index "gateway_task_status_index" on "gateway_task" ("gateway_id", "status", "created_at", "id")`,
     );

@@ -1,9 +1,10 @@
-import { Client } from "../harness/client.ts";
+import { Client } from "../../harness/client.ts";
 import { EnvironmentLife, type EnvironmentLifeOptions } from "./environment-life.ts";
-import { GatewayProcess } from "./gateway-process.ts";
+import { Gateway, type GatewayProcess } from "./gateway.ts";
 import { Operators } from "./operators.ts";
+import { ProgramProcess } from "./program-process.ts";
 import { ReplicatedServer } from "./replicated-server.ts";
-import { type Gateway, SimulatedGateway } from "./simulated-gateway.ts";
+import { SimulatedProcess } from "./simulated-process.ts";
 import { Witness } from "./witness.ts";
 
 const environmentsOfEach = 6;
@@ -83,7 +84,7 @@ export class FailoverStage {
       for (let secrets = 0; secrets < secretsOfEach; secrets += 1) {
         configIds.push(await this.#addSecret(admin, { environment: name, project_id: projectId }));
       }
-      const make = index === 0 ? this.#processes(identity, name) : await this.#simulations(identity, name);
+      const make = index === 0 ? this.#programs(identity, name) : await this.#simulations(identity, name);
       this.#addEnvironment({ name, operators, configIds, ...make });
     }
   }
@@ -93,17 +94,17 @@ export class FailoverStage {
   }
 
   /** Gateways as they are run on hosts; they log in, and so keep to replicas that agree on the time. */
-  #processes({ clientId, clientSecret }: GatewayIdentity, environment: string): Gateways {
+  #programs({ clientId, clientSecret }: GatewayIdentity, environment: string): Gateways {
     const settings = {
       SERVER_URL: this.server.urls.slice(0, -1).join(","),
       CLIENT_ID: clientId,
       CLIENT_SECRET: clientSecret,
       GATEWAY_ENVIRONMENT: environment,
+      GATEWAY_PORT: "off",
     };
-    return gatewaysOf(
-      environment,
-      (role, name) => new GatewayProcess({ ...settings, GATEWAY_ROLE: role, GATEWAY_NAME: name }),
-    );
+    return gatewaysOf(environment, (role, name) => () => {
+      return new ProgramProcess({ ...settings, GATEWAY_ROLE: role, GATEWAY_NAME: name }, this.witness);
+    });
   }
 
   async #simulations({ clientId, clientSecret }: GatewayIdentity, environment: string): Promise<Gateways> {
@@ -111,7 +112,7 @@ export class FailoverStage {
     const token = await apiTokenOf(await server.login(clientId, clientSecret));
     return gatewaysOf(environment, (role, name) => {
       const random = this.#nextRandom();
-      return new SimulatedGateway({ urls: server.urls, token, name, environment, role, random, witness });
+      return () => new SimulatedProcess({ urls: server.urls, token, name, environment, role, random, witness });
     });
   }
 
@@ -126,11 +127,13 @@ export class FailoverStage {
   }
 }
 
-/** Whatever makes a gateway. */
-function gatewaysOf(environment: string, make: (role: "primary" | "dr-standby", name: string) => Gateway): Gateways {
+type Role = "primary" | "dr-standby";
+
+/** `make` answers what starts a process of a gateway. */
+function gatewaysOf(environment: string, make: (role: Role, name: string) => () => GatewayProcess): Gateways {
   let primaries = 0;
-  const newPrimary = () => make("primary", `${environment}-primary-${(primaries += 1)}`);
-  return { newPrimary, dr: make("dr-standby", `${environment}-dr`) };
+  const newPrimary = () => new Gateway(make("primary", `${environment}-primary-${(primaries += 1)}`));
+  return { newPrimary, dr: new Gateway(make("dr-standby", `${environment}-dr`)) };
 }
 
 async function addGatewayIdentity(by: Client): Promise<GatewayIdentity> {

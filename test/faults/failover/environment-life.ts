@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { deckOf } from "./deck.ts";
+import type { Gateway } from "./gateway.ts";
 import type { Operators } from "./operators.ts";
-import type { Gateway } from "./simulated-gateway.ts";
 import type { Witness } from "./witness.ts";
 
 export interface EnvironmentLifeOptions {
@@ -29,6 +29,7 @@ export class EnvironmentLife {
     this.#options = options;
     this.#primary = options.newPrimary();
     this.#dr = options.dr;
+    options.witness.expect(...Object.keys(this.#troubles).map((trouble) => `trouble: ${trouble}`));
   }
 
   /** Starts its gateways, and waits until the primary serves. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { pausePostgres, until } from "../own-engines.ts";
 import { deckOf } from "./deck.ts";
-import { pausePostgres, until } from "./own-engines.ts";
 import type { Replica } from "./replica.ts";
 import type { ReplicatedServer } from "./replicated-server.ts";
 import type { Witness } from "./witness.ts";
@@ -14,6 +14,7 @@ export async function troubleServer(
   signal: AbortSignal,
 ): Promise<void> {
   const faults = faultsOf(server, random);
+  witness.expect(...Object.keys(faults).map((name) => `fault: ${name}`));
   for (const name of deckOf(Object.keys(faults), random)) {
     await sleep(500 + random() * 2500, undefined, { signal }).catch(() => {});
     if (signal.aborted) return;

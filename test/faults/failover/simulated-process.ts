@@ -7,26 +7,16 @@ import {
   type CompleteTaskRequestSchema,
   GatewayLinkService,
   type Standing,
-} from "../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
-import type { GrpcClient } from "../../src/client/grpc-client.ts";
-import { GrpcConnection } from "../../src/client/grpc-connection.ts";
-import { type GrpcEndpoint, grpcEndpoint } from "../../src/client/grpc-endpoint.ts";
+} from "../../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
+import type { GrpcClient } from "../../../src/client/grpc-client.ts";
+import { GrpcConnection } from "../../../src/client/grpc-connection.ts";
+import { type GrpcEndpoint, grpcEndpoint } from "../../../src/client/grpc-endpoint.ts";
+import type { GatewayProcess } from "./gateway.ts";
 import type { Failure, Witness } from "./witness.ts";
 
 type Outcome = NonNullable<MessageInitShape<typeof CompleteTaskRequestSchema>["outcome"]>;
 
-/** A gateway that a run may treat as a process. */
-export interface Gateway {
-  /** Starts a new process of it; one that runs goes on. */
-  start(): void;
-  /** Lets it stand where it is. */
-  pause(): void;
-  resume(): void;
-  /** Ends all of its processes where they stand. */
-  kill(): void;
-}
-
-export interface SimulatedGatewayOptions {
+export interface SimulatedProcessOptions {
   /** Replicas of the server. */
   readonly urls: readonly string[];
   readonly token: string;
@@ -42,56 +32,20 @@ const callMs = 4000;
 /** Between two looks for work when no stream says that there is some. */
 const pollMs = 700;
 const longestWorkMs = 200;
-/** From the end of a process, which another one has replaced, to the next. */
-const restartMs = 1000;
 /** How often work is never reported, fails, and fails for good. */
 const probability = { loss: 0.02, failure: 0.08, permanence: 0.25 };
 
 /**
- * A gateway within this process. It has no lease of its own, and goes on with what it began when it had stood still, so
- * that only the server keeps it from doing harm.
+ * A process of a gateway that runs within this one. It has no lease of its own, and goes on with what it began when it
+ * had stood still, so that only the server keeps it from doing harm.
  */
-export class SimulatedGateway implements Gateway {
-  readonly #options: SimulatedGatewayOptions;
-  #lives: Life[] = [];
-
-  constructor(options: SimulatedGatewayOptions) {
-    this.#options = options;
-  }
-
-  start(): void {
-    this.#lives.push(new Life(this.#options, (life) => this.#replace(life)));
-  }
-
-  /** As whoever keeps it running on its host would: but of two processes, the first is not started again. */
-  #replace(life: Life): void {
-    setTimeout(() => {
-      if (life === this.#lives.at(-1)) this.start();
-    }, restartMs);
-  }
-
-  pause(): void {
-    for (const life of this.#lives) life.pause();
-  }
-
-  resume(): void {
-    for (const life of this.#lives) life.resume();
-  }
-
-  kill(): void {
-    for (const life of this.#lives) life.end();
-    this.#lives = [];
-  }
-}
-
-/** One process of a gateway, from its start until it is killed, or hears that another one has taken its place. */
-class Life {
-  readonly #options: SimulatedGatewayOptions;
-  readonly #onReplaced: (life: Life) => void;
+export class SimulatedProcess implements GatewayProcess {
+  readonly #options: SimulatedProcessOptions;
   readonly #instanceId = randomUUID();
   #gatewayId = "";
   #standing: Standing | undefined;
   #isOver = false;
+  readonly #over = Promise.withResolvers<boolean>();
   /** Settles when it goes on after a pause. */
   #pause: PromiseWithResolvers<void> | undefined;
   /** Settles when there may be something to do. */
@@ -99,10 +53,8 @@ class Life {
   #connection: GrpcConnection | undefined;
   #link!: GrpcClient<typeof GatewayLinkService>;
 
-  /** `onReplaced` hears that the server knows another process as this gateway, which is the end of this one. */
-  constructor(options: SimulatedGatewayOptions, onReplaced: (life: Life) => void) {
+  constructor(options: SimulatedProcessOptions) {
     this.#options = options;
-    this.#onReplaced = onReplaced;
     void this.#live();
   }
 
@@ -115,8 +67,17 @@ class Life {
     this.#pause = undefined;
   }
 
-  end(): void {
+  kill(): void {
+    this.#end(false);
+  }
+
+  get superseded(): Promise<boolean> {
+    return this.#over.promise;
+  }
+
+  #end(isSuperseded: boolean): void {
     this.#isOver = true;
+    this.#over.resolve(isSuperseded);
     this.#connection?.close();
     this.#news.resolve();
     this.resume();
@@ -183,10 +144,7 @@ class Life {
   async #beat(): Promise<void> {
     while (!this.#isOver) {
       const answer = await this.#attempt("heartbeats", this.#link.heartbeat(this.#self, undefined, deadline()));
-      if (answer === "refused") {
-        this.end();
-        this.#onReplaced(this);
-      }
+      if (answer === "refused") this.#end(true);
       if (answer === "lost") await this.#retreat();
       else if (typeof answer === "object") this.#hear(answer);
       await this.#rest((this.#standing?.heartbeatIntervalSeconds ?? 1) * 1000);

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type PostgresEngine, startPostgres, startValkey, type ValkeyEngine } from "../../src/engines/engines.ts";
-import { TestServer } from "../harness/server.ts";
+import { type PostgresEngine, startPostgres, startValkey, type ValkeyEngine } from "../../../src/engines/engines.ts";
+import { TestServer } from "../../harness/server.ts";
 import { Replica } from "./replica.ts";
 
 const replicas = 3;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Answer, Client } from "../harness/client.ts";
+import type { Answer, Client } from "../../harness/client.ts";
 import { type Witness, withoutNumbers } from "./witness.ts";
 
 /** An environment as gateway-health shows it. */

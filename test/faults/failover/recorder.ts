@@ -1,4 +1,4 @@
-import type { Change, Commit, GatewayChange, TaskChange } from "./failover-history.ts";
+import type { Change, Commit, GatewayChange, TaskChange } from "../failover-history.ts";
 
 /** One statement in the database whose history is recorded. */
 export type Sql = (text: string) => Promise<Record<string, string | null>[]>;

@@ -16,12 +16,17 @@ export class Witness {
   readonly strange: string[] = [];
   readonly #counts = new Map<string, number>();
 
-  count(what: string, times = 1): void {
-    this.#counts.set(what, this.times(what) + times);
+  /** Without these the run would have shown nothing. */
+  expect(...happenings: readonly string[]): void {
+    for (const what of happenings) this.count(what, 0);
   }
 
-  times(what: string): number {
-    return this.#counts.get(what) ?? 0;
+  get missing(): string[] {
+    return [...this.#counts.keys()].filter((what) => this.#counts.get(what) === 0);
+  }
+
+  count(what: string, times = 1): void {
+    this.#counts.set(what, (this.#counts.get(what) ?? 0) + times);
   }
 
   /** Takes note of how a gateway's call failed. */

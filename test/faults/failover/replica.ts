@@ -1,4 +1,4 @@
-import { ServerProcess } from "./server-process.ts";
+import { ServerProcess } from "../server-process.ts";
 import { WeakLink } from "./weak-link.ts";
 
 const shiftedClock = new URL("./shifted-clock.ts", import.meta.url).href;

@@ -1,4 +1,4 @@
-import type { Commit } from "./failover-history.ts";
+import type { Commit } from "../failover-history.ts";
 
 /** How often what happened, by the database's own record: each change of a gateway, each token, each end of a task. */
 export function happeningsIn(commits: readonly Commit[]): Map<string, number> {

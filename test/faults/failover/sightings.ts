@@ -1,5 +1,5 @@
+import type { Contradiction } from "../failover-history.ts";
 import type { ActivationHistory } from "./activation-history.ts";
-import type { Contradiction } from "./failover-history.ts";
 import type { TaskHistory } from "./task-history.ts";
 
 /** What somebody outside was told by the server, and so may rely on. */

@@ -1,5 +1,5 @@
+import type { Commit, Contradiction, TaskChange } from "../failover-history.ts";
 import type { ActivationHistory } from "./activation-history.ts";
-import type { Commit, Contradiction, TaskChange } from "./failover-history.ts";
 
 type Status = TaskChange["status"];
 

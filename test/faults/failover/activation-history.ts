@@ -1,4 +1,4 @@
-import type { Commit, Contradiction, GatewayChange, LockChange } from "./failover-history.ts";
+import type { Commit, Contradiction, GatewayChange, LockChange } from "../failover-history.ts";
 
 /** Where a gateway may come from, by its role and where it gets to; null is where it registers first (G-8.6). */
 const origins: Readonly<Record<string, readonly (string | null)[]>> = {

@@ -18,8 +18,12 @@ export class GatewayLinkService implements ServiceImpl<typeof pb.GatewayLinkServ
     this.#streams = new TaskStreams(core);
   }
 
-  register(request: pb.RegisterRequest, context: HandlerContext) {
-    return registerGateway(callOf(context), request, this.#core);
+  async register(request: pb.RegisterRequest, context: HandlerContext) {
+    const { signal } = context;
+    const answer = await registerGateway(callOf(context), request, this.#core);
+    // A process that is gone must not take the place of the one that came after it, however late its call is dealt with.
+    signal.throwIfAborted();
+    return answer;
   }
 
   heartbeat(request: pb.HeartbeatRequest, context: HandlerContext) {

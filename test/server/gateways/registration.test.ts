@@ -7,6 +7,7 @@ import { FailoverPair } from "../../harness/failover.ts";
 import { TestGateway } from "../../harness/gateway.ts";
 import { urlOf, useServer } from "../../harness/server.ts";
 import { refusalOf } from "../agents/refusal.ts";
+import { isWaitedFor, withOpenTransaction } from "./open-transaction.ts";
 
 const server = useServer();
 let operator: Client;
@@ -129,6 +130,24 @@ describe("A known gateway that registers again", () => {
 
     expect(BigInt(pair.primary.token ?? 0) > BigInt(token ?? 0)).to.equal(true);
     expect([pair.dr.status, pair.dr.token]).to.deep.equal(["standby", undefined]);
+  });
+
+  it("does not take the place of another instance once its process is gone, however late its call is dealt with", async () => {
+    const { primary } = await newPair();
+    const { name, environment, role, client, link } = primary;
+    const gone = { name, environment, role, instanceId: randomUUID(), version: "1.0.0" };
+
+    await withOpenTransaction(server, async (session) => {
+      await session.query("select from environment_lock where environment = $1 for update", [environment]);
+      const call = link.register(gone, client.metadata(), { deadline: Date.now() + 1000 });
+      await isWaitedFor(session);
+      expect(await codeOf(call)).to.equal(code.DEADLINE_EXCEEDED);
+    });
+
+    // Waits for what the registration has locked.
+    await server.sql("select from environment_lock where environment = $1 for update", [environment]);
+    expect((await primary.heartbeat()).activationStatus).to.equal("active");
+    expect((await primary.heartbeat()).fencingToken).to.equal(primary.token);
   });
 
   it("ends what its former instance may do", async () => {

@@ -108,6 +108,9 @@ describe("Environments whose gateways, operators and servers get into trouble at
   });
 });
 
-/** What the replicas could not explain themselves. */
-const unexpectedFailures = ({ replicas }: ReplicatedServer) =>
-  replicas.flatMap(({ log }) => log.split("\n").filter((line) => line.includes("call failed unexpectedly")));
+/** What the replicas could not explain themselves, and deadlocks, which PostgreSQL calls 40P01. */
+const unexpectedFailures = ({ replicas }: ReplicatedServer) => {
+  const unexpected = ["call failed unexpectedly", "40P01"];
+  const lines = replicas.flatMap(({ log }) => log.split("\n"));
+  return lines.filter((line) => unexpected.some((text) => line.includes(text)));
+};

@@ -18,6 +18,8 @@ export interface EnvironmentLifeOptions {
 
 /** What a round waits for at most before it goes on with something else: nothing here may depend on being quick. */
 const patienceMs = 6000;
+/** Silence counts as long as somebody listens, which on a busy machine is not always so. */
+const silenceMs = 20_000;
 
 /** An environment whose gateways get into trouble, round after round, while its secrets are rotated. */
 export class EnvironmentLife {
@@ -162,19 +164,19 @@ export class EnvironmentLife {
       await this.#markFailed();
       await this.#failOver();
       this.#dr.pause();
-      await this.#reach(() => this.#drNow?.activation_status === "failed");
+      await this.#reach(() => this.#drNow?.activation_status === "failed", silenceMs);
       this.#dr.resume();
       await this.heal();
     },
     "the DR gateway is killed while it stands by": async () => {
       this.#dr.kill();
-      await this.#reach(() => this.#drNow?.activation_status === "failed");
+      await this.#reach(() => this.#drNow?.activation_status === "failed", silenceMs);
       this.#dr.start();
     },
     "both gateways are killed": async () => {
       this.#primary.kill();
       this.#dr.kill();
-      await this.#reach(() => this.#primaryNow?.activation_status === "failed");
+      await this.#reach(() => this.#primaryNow?.activation_status === "failed", silenceMs);
       this.#dr.start();
       await this.#failOver();
       this.#primary.start();
@@ -202,7 +204,7 @@ export class EnvironmentLife {
   /** Activates the DR gateway as soon as that is accepted, of several operators by one. */
   async #failOver(): Promise<void> {
     const { name, operators, random } = this.#options;
-    // On a busy machine it may take long until silence counts; an operator need not wait for that.
+    // An operator need not wait until that counts.
     if (!(await this.#reach(() => this.#primaryNow?.activation_status === "failed"))) await this.#markFailed();
     const contenders = 1 + Math.floor(random() * 3);
     // One that was deactivated takes part only when it is named.

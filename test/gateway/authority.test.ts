@@ -137,6 +137,19 @@ describe("The authority of a gateway", () => {
     });
   }
 
+  it("of a standby gateway ends when it is to stand down, and begins when it no longer is", () => {
+    authority.answered(standby, now);
+    const term = termNow();
+
+    authority.told(standing({ activationStatus: "standby", standDown: true }));
+    const whileDown = authority.term;
+    authority.told(standby);
+
+    expect(term.signal.aborted).to.equal(true);
+    expect(whileDown).to.equal(undefined);
+    expect(() => termNow().check()).not.to.throw();
+  });
+
   it("is not extended by what the server says by itself", () => {
     authority.answered(active, now);
     now += 100_000;
@@ -163,6 +176,7 @@ describe("The authority of a gateway", () => {
 
     authority.told(active);
 
+    expect(terms).to.equal(1);
     expect(authority.term).to.equal(undefined);
   });
 });

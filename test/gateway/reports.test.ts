@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { expect } from "chai";
 import { Abandoned, type Term } from "../../src/gateway/authority.ts";
@@ -14,7 +15,9 @@ describe("A report", () => {
   let sent: { readonly taskId?: string; readonly fencingToken?: string; readonly outcome?: { case?: string } }[];
   let permit: TestPermit;
   let leaseHolds: boolean;
+  let retryAfter: string | undefined;
   beforeEach(() => {
+    retryAfter = undefined;
     link = new Link();
     sent = [];
     permit = new TestPermit();
@@ -32,6 +35,7 @@ describe("A report", () => {
         details: "why",
         metadata: new Metadata(),
       });
+      if (retryAfter !== undefined) error.metadata.set("retry-after", retryAfter);
       throw error;
     };
     return { completeTask } as unknown as LinkClient;
@@ -121,6 +125,48 @@ describe("A report", () => {
   it("is not sent again once the lease has ended meanwhile", async () => {
     link.opened(serverAnswering(status.UNAVAILABLE));
     const sending = failure(send());
+    leaseHolds = false;
+
+    expect(await sending).to.be.instanceOf(Abandoned);
+    expect(sent.length).to.equal(1);
+  });
+
+  it("is not sent again once the time is over, by the clock", async () => {
+    link.opened(serverAnswering(status.UNAVAILABLE));
+    const over = new Error("no time left");
+    permit.check = () => {
+      throw over;
+    };
+
+    expect(await failure(send())).to.equal(over);
+    expect(sent.length).to.equal(1);
+  });
+
+  it("of a failure that is refused as invalid is not sent in other words", async () => {
+    link.opened(serverAnswering(status.INVALID_ARGUMENT));
+
+    const error = await failure(send({ case: "failed", value: { message: "why", permanent: false } }));
+
+    expect(error).to.be.instanceOf(ReportRefused);
+    expect(sent.length).to.equal(1);
+  });
+
+  it("waits for as long as the limit of requests lasts", async () => {
+    link.opened(serverAnswering(status.RESOURCE_EXHAUSTED));
+    retryAfter = "60";
+    const sending = failure(send());
+
+    // Longer than it takes to try again otherwise.
+    await sleep(400);
+    permit.end();
+    await sending;
+
+    expect(sent.length).to.equal(1);
+  });
+
+  it("is not sent in other words once the lease has ended meanwhile", async () => {
+    link.opened(serverAnswering(status.INVALID_ARGUMENT));
+    const sending = failure(send({ case: "succeeded", value: { value: "\0" } }));
     leaseHolds = false;
 
     expect(await sending).to.be.instanceOf(Abandoned);

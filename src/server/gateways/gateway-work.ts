@@ -64,8 +64,10 @@ export interface GatewayWork {
   succeeded(call: Call, task: Task, value: string | undefined): Promise<void>;
   /** These are not tried again. */
   failed(em: EntityManager, tasks: readonly FailedTask[]): Promise<void>;
-  /** Cancels pending tasks whose secret or configuration is gone, and queues checks that are due; answers how many. */
-  lookAfter(em: EntityManager): Promise<{ readonly cancelled: number; readonly queued: number }>;
+  /** Cancels pending tasks whose secret or configuration is gone. */
+  cancelOrphaned(em: EntityManager): Promise<void>;
+  /** Queues checks that are due. */
+  queueChecks(em: EntityManager): Promise<void>;
   /** By environment. */
   readiness(queries: Queries, organizationId: string): Promise<ReadonlyMap<string, EnvironmentReadiness>>;
 }

@@ -66,7 +66,9 @@ export async function lookAfterGateways(core: GatewayCore, signal?: AbortSignal)
     await attempt(`failing gateways of ${name} of ${organizationId}`, () => failSilent(core, environment, heardUntil));
   }
   await attempt("ending overdue tasks", () => endOverdueTasks(core));
-  await attempt("looking after tasks", () => asSystem(core.db, (em) => core.work.lookAfter(em)));
+  const { db, work } = core;
+  await attempt("cancelling tasks that are about nothing", () => asSystem(db, (em) => work.cancelOrphaned(em)));
+  await attempt("queueing checks", () => asSystem(db, (em) => work.queueChecks(em)));
   return true;
 }
 

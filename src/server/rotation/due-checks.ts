@@ -52,12 +52,12 @@ const insertChecks = `insert into gateway_task
   order by g.id, q.config_id
   on conflict do nothing returning gateway_id`;
 
-/** Queues the checks that are due, and answers how many. Their gateways hear of them once that has committed. */
-export async function queueDueChecks(em: EntityManager, wakes: Wakes, timing: Timing): Promise<number> {
+/** Queues the checks that are due. Their gateways hear of them once that has committed. */
+export async function queueDueChecks(em: EntityManager, wakes: Wakes, timing: Timing): Promise<void> {
   const { verifyInterval, heartbeatTimeout } = timing;
-  if (verifyInterval === 0) return 0;
+  if (verifyInterval === 0) return;
   const due = await run<Due>(em, selectDue, [heartbeatTimeout, verifyInterval, mostWaiting]);
-  if (due.length === 0) return 0;
+  if (due.length === 0) return;
   const held = await run<Place>(em, shareEnvironments, [
     due.map(({ organization_id }) => organization_id),
     due.map(({ environment }) => environment),
@@ -69,7 +69,6 @@ export async function queueDueChecks(em: EntityManager, wakes: Wakes, timing: Ti
   onOutcome(em, (committed) => {
     if (committed) for (const id of gatewayIds) wakes.wake(gatewayTopic(id));
   });
-  return queued.length;
 }
 
 const placeOf = ({ organization_id, environment }: Place) => `${organization_id} ${environment}`;

@@ -30,15 +30,14 @@ const cancelOrphaned = `with orphaned as (
   returning t.id, t.organization_id as "organizationId", t.type, t.config_id as "configId", t.secret_id as "secretId",
     orphaned.error, orphaned.key, orphaned.project_id as "projectId"`;
 
-/** Cancels pending tasks whose secret is not active, or is no longer rotated by gateways of that environment; answers how many. */
-export async function cancelOrphanedTasks(em: EntityManager, audit: AuditWriter): Promise<number> {
+/** Cancels pending tasks whose secret is not active, or is no longer rotated by gateways of that environment. */
+export async function cancelOrphanedTasks(em: EntityManager, audit: AuditWriter): Promise<void> {
   const cancelled = await run<Cancelled>(em, cancelOrphaned, [batchSize]);
   await stopRotations(
     em,
     cancelled.filter(({ type }) => type === "rotate_secret"),
   );
   await audit.record(em, cancelled.map(eventOf));
-  return cancelled.length;
 }
 
 const eventOf = ({ id, organizationId, type, configId, secretId, error, key, projectId }: Cancelled) =>

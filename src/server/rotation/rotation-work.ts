@@ -24,10 +24,8 @@ export const rotationWork: MakeGatewayWork = ({ config, seal, audit, wakes }) =>
       await rotationsFailed(em, rotations);
       await noteChecks(em, checks);
     },
-    async lookAfter(em) {
-      const queued = await queueDueChecks(em, wakes, timing);
-      return { queued, cancelled: await cancelOrphanedTasks(em, audit) };
-    },
+    cancelOrphaned: (em) => cancelOrphanedTasks(em, audit),
+    queueChecks: (em) => queueDueChecks(em, wakes, timing),
     readiness: (queries, organizationId) => readinessOf(queries, organizationId, timing),
   };
 };

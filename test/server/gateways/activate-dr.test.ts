@@ -141,6 +141,17 @@ describe("activate-dr", () => {
     }
   });
 
+  it("is refused while a failed DR gateway has registered again, and is accepted after its heartbeat", async () => {
+    const pair = await newPair();
+    await pair.fail(pair.dr);
+    await pair.fail(pair.primary);
+    await pair.dr.restart();
+
+    expectConflict(await pair.activateDr(), /^no DR gateway is a healthy standby$/);
+    await pair.dr.heartbeat();
+    expect((await pair.activateDr()).status).to.equal(200);
+  });
+
   it("is refused when the named one is no healthy standby", async () => {
     const pair = await newPair();
     const other = await pair.another("dr-standby", "sick");

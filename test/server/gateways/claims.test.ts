@@ -264,7 +264,13 @@ describe("A claim", () => {
   });
 
   it("is refused to a gateway that is deactivated, has failed, or is retired", async () => {
-    const [first, second, third] = [await pair(server), await pair(server), await pair(server)];
+    const [first, second, third, fourth] = [
+      await pair(server),
+      await pair(server),
+      await pair(server),
+      await pair(server),
+    ];
+    await server.sql("update gateway set activation_status = 'failed' where id = $1", [fourth.dr.id]);
     for (const gateway of [first.primary, first.dr]) await act(gateway);
     await act(second.primary, { mark_failed: true });
     await operator.rest("DELETE", `/api/v1/admin/gateways/${third.dr.id}`);
@@ -274,6 +280,7 @@ describe("A claim", () => {
     expect(await refusalOf(first.dr.claim())).to.equal("RESOURCE_CONFLICT: the gateway is deactivated");
     expect(await refusalOf(second.primary.claim())).to.equal("RESOURCE_CONFLICT: the gateway is deactivated");
     expect(await refusalOf(third.dr.claim())).to.equal("RESOURCE_CONFLICT: the gateway has been replaced or removed");
+    expect(await refusalOf(fourth.dr.claim())).to.equal("RESOURCE_CONFLICT: the gateway has failed");
   });
 
   it("is refused to the process that another one has followed", async () => {

@@ -89,6 +89,10 @@ describe("The report of a task", () => {
     expect(retries).to.equal(1);
     expect(await recorded(server, done.task.taskId)).to.have.length(2);
     expect(await recorded(server, undone.task.taskId)).to.have.length(2);
+    const events = await server.sql("select from audit_event where action = 'task.complete' and actor_id = $1", [
+      primary.client.id,
+    ]);
+    expect(events).to.have.length(2);
   });
 
   it("that comes several times at once counts once", async () => {
@@ -159,6 +163,33 @@ describe("The report of a task", () => {
     expect(await dr.claim()).to.equal(undefined);
     expect(await valueOf(server, working)).to.deep.equal({ value: "v1", version: 1 });
     expect(await configOf(broken)).to.include({ last_status: "never", consecutive_failures: 0 });
+  });
+
+  it("with another claim is refused also when the task has ended", async () => {
+    const { environment, primary } = await pair(server);
+    const { task } = await claimed(environment, primary);
+    await primary.complete(task);
+
+    expect(await refusalOf(primary.complete({ ...task, claimId: randomUUID() }))).to.equal(
+      "RESOURCE_CONFLICT: the task has ended: it is succeeded",
+    );
+  });
+
+  it("under another token than that of the environment is refused", async () => {
+    const { environment, primary } = await pair(server);
+    const { secret, task } = await claimed(environment, primary);
+    const { id: gatewayId, instanceId, client, link } = primary;
+    const report = { gatewayId, instanceId, taskId: task.taskId, claimId: task.claimId };
+    const outcome = { case: "succeeded", value: {} } as const;
+
+    for (const fencingToken of [String(BigInt(primary.token ?? 0) + 1n), "1", undefined]) {
+      const given = fencingToken === undefined ? report : { ...report, fencingToken };
+      expect(await refusalOf(link.completeTask({ ...given, outcome }, client.metadata()))).to.equal(
+        "RESOURCE_CONFLICT: stale fencing token",
+      );
+    }
+
+    expect((await valueOf(server, secret)).version).to.equal(1);
   });
 
   it("with another claim, of no task, or of another gateway's changes nothing", async () => {

@@ -80,6 +80,16 @@ describe("Deactivating", () => {
     }
   });
 
+  it("counts from when it was first, also when the gateway is marked as failed later", async () => {
+    const pair = await newPair();
+
+    const { body: first } = await pair.deactivate(pair.primary);
+    const { body: later } = await pair.deactivate(pair.primary, { mark_failed: true });
+
+    expect(later.activation_status).to.equal("failed");
+    expect(later.deactivated_at).to.equal(first.deactivated_at);
+  });
+
   it("only deactivates a DR gateway that is to be marked as failed", async () => {
     const pair = await newPair();
     await pair.failOver();
@@ -122,9 +132,9 @@ describe("Deactivating", () => {
     await pair.activateDr();
     const holder = await holderOf(pair);
 
-    await pair.deactivate(pair.primary);
-    await pair.deactivate(pair.primary, { mark_failed: true });
+    const again = [await pair.deactivate(pair.primary), await pair.deactivate(pair.primary, { mark_failed: true })];
 
+    expect(again.map(({ status }) => status)).to.deep.equal([200, 200]);
     expect(holder).to.equal(pair.dr.id);
     expect(await holderOf(pair)).to.equal(pair.dr.id);
     expect(await pair.statuses(pair.primary, pair.dr)).to.deep.equal(["failed", "active"]);

@@ -177,4 +177,21 @@ describe("A heartbeat", () => {
     );
     expect([activationStatus, fencingToken]).to.deep.equal(["active", token]);
   });
+
+  it("that waited while its gateway was failed gets no token", async () => {
+    const pair = await newPair();
+
+    const { activationStatus, fencingToken } = await withOpenTransaction(server, async (session) => {
+      await session.query("update gateway set activation_status = 'failed' where id = $1", [pair.primary.id]);
+      await session.query("update environment_lock set holder_id = null, fencing_token = null where environment = $1", [
+        pair.environment,
+      ]);
+      const beating = pair.primary.heartbeat();
+      await isWaitedFor(session);
+      await session.query("commit");
+      return beating;
+    });
+
+    expect([activationStatus, fencingToken]).to.deep.equal(["failed", undefined]);
+  });
 });

@@ -18,6 +18,8 @@ export async function withOpenTransaction<T>(server: TestServer, work: (session:
 export async function isWaitedFor(session: pg.Client): Promise<void> {
   for (let waiting = 0; waiting === 0; ) {
     await sleep(5);
+    // Otherwise those who have connected since the first look would not be seen.
+    await session.query("select pg_stat_clear_snapshot()");
     const { rows } = await session.query(
       "select count(*)::int as waiting from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))",
     );

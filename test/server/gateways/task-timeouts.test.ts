@@ -124,6 +124,20 @@ describe("A task that runs for too long", () => {
     expect(readiness.failures[0]).to.include({ gateway_id: dr.id, error: "timed out after 20 s" });
   });
 
+  it("ends alone: what else runs in its environment still has its time", async () => {
+    const { environment, primary } = await pair(server);
+    const [late, other] = [
+      await rotate(operator, await gatewaySecret(server, environment)),
+      await rotate(operator, await gatewaySecret(server, environment)),
+    ];
+    for (const _ of [late, other]) await primary.claim();
+
+    await timeOut(server, late);
+
+    const statuses = [await taskOf(operator, primary, late), await taskOf(operator, primary, other)];
+    expect(statuses.map((task) => task?.status)).to.deep.equal(["timed_out", "running"]);
+  });
+
   it("ends once, however many look for it at the same time", async () => {
     const { environment, primary } = await pair(server);
     const taskIds: string[] = [];

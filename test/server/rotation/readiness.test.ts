@@ -169,6 +169,22 @@ describe("A gateway that stands by", () => {
     }
   });
 
+  it("keeps no rotation that is about nothing any more from its end when it can be asked nothing", async () => {
+    const { pair, configs } = await environmentWith(2);
+    const { body: execution } = await configurations.execute(configs[0].id, operator);
+    await server.sql(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no checks'; end $$`);
+    await server.sql(`create trigger refuse before insert on gateway_task for each row when (new.type = 'verify_secret')
+      execute function refuse()`);
+
+    await server.admin.rest("DELETE", `/api/v1/secrets/${configs[0].secret_id}`);
+    await monitorRound(server);
+
+    await server.sql("drop trigger refuse on gateway_task");
+    const [task] = await server.sql("select status from gateway_task where id = $1", [execution.task_id]);
+    expect(task.status).to.equal("cancelled");
+    expect(await checksOf(pair.dr)).to.deep.equal([]);
+  });
+
   it("is asked nothing at all when checks are switched off", async () => {
     const quiet = new TestServer({ GATEWAY_VERIFY_INTERVAL_SECONDS: "0" });
     await quiet.start();

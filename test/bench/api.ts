@@ -2,9 +2,8 @@ import { randomBytes } from "node:crypto";
 import { credentials } from "@grpc/grpc-js";
 import { AgentLinkService } from "../../gen/ts/holdfast/agents/v1/agent_link_service_pb.ts";
 import { createGrpcClient } from "../../src/client/grpc-client.ts";
-import type { Credentials } from "./load.ts";
-
-const atATime = 16;
+import type { Credentials, GatewayAccount } from "./load.ts";
+import { inParallel } from "./parallel.ts";
 
 /** The REST API, for what has to be there before anything is measured. */
 export class Api {
@@ -36,9 +35,9 @@ export class Api {
   }
 
   /** Creates so many machine identities; resolves to their credentials. */
-  identities(count: number): Promise<Credentials[]> {
+  identities(count: number, { name = "client", role = "viewer" } = {}): Promise<Credentials[]> {
     return inParallel(count, async (n) => {
-      const identity = await this.post("/machine-identities", { name: `client ${n}`, roles: ["viewer"] });
+      const identity = await this.post("/machine-identities", { name: `${name} ${n}`, roles: [role] });
       const secret = await this.post(`/machine-identities/${identity["id"] as string}/client-secrets`, {});
       return { clientId: identity["client_id"] as string, clientSecret: secret["client_secret"] as string };
     });
@@ -70,6 +69,29 @@ export class Api {
     }
   }
 
+  /** Creates so many machine identities for gateways, a primary and its DR gateway in turn; resolves to their accounts. */
+  async gateways(count: number, name: string): Promise<GatewayAccount[]> {
+    const identities = await this.identities(count, { name, role: "gateway" });
+    return identities.map((credentials, n) => ({
+      ...credentials,
+      name: `${name}-${n}`,
+      environment: `${name}-${Math.floor(n / 2)}`,
+      role: n % 2 === 0 ? "primary" : "dr-standby",
+    }));
+  }
+
+  /** Creates so many secrets that the gateway of an environment rotates; resolves to the ids of their configurations, by secret. */
+  async rotatedSecrets(count: number, environment: string): Promise<Map<string, string>> {
+    const ids = await this.secrets(await this.project(environment), count);
+    const body = {
+      provider: "gateway",
+      provider_settings: { driver: "generated_value" },
+      gateway_environment: environment,
+    };
+    const configs = await inParallel(count, (n) => this.put(`/secrets/${ids[n]}/rotation-config`, body));
+    return new Map(configs.map(({ id, secret_id }) => [secret_id as string, id as string]));
+  }
+
   post(path: string, body: object): Promise<Record<string, unknown>> {
     return this.#send("POST", path, body);
   }
@@ -88,17 +110,4 @@ export class Api {
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
     return JSON.parse(text) as Record<string, unknown>;
   }
-}
-
-async function inParallel<T>(count: number, make: (n: number) => Promise<T>): Promise<T[]> {
-  const made: T[] = [];
-  let next = 0;
-  const worker = async () => {
-    while (next < count) {
-      const n = next++;
-      made[n] = await make(n);
-    }
-  };
-  await Promise.all(Array.from({ length: atATime }, worker));
-  return made;
 }

@@ -1,13 +1,12 @@
 import { randomUUIDv7 } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "../../gen/ts/holdfast/agents/v1/agent_link_service_pb.ts";
 import { someFiles } from "../server/discovery/files.ts";
 import { ConnectedAgent } from "./connected-agent.ts";
-import { type FleetJob, type FleetSeen, serveJobs } from "./load.ts";
+import { type Credentials, type FleetJob, type FleetSeen, serveJobs } from "./load.ts";
+import { atPace } from "./pace.ts";
+import { inParallel } from "./parallel.ts";
 
 // A process with many agents, each on a connection of its own with its command stream, at the pace of agents.
-
-const connectingAtOnce = 16;
 
 class FleetAgent {
   readonly #agent: ConnectedAgent;
@@ -66,38 +65,11 @@ serveJobs(async (job: FleetJob): Promise<FleetSeen> => {
 });
 
 /** Each logs in, opens its stream, beats once and reports what is new then. */
-async function connect({ port, agents, keytabs }: FleetJob): Promise<FleetAgent[]> {
-  const waiting = [...agents];
-  const fleet: FleetAgent[] = [];
-  const worker = async () => {
-    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-      const agent = new FleetAgent(await ConnectedAgent.open(port, next), keytabs);
-      await agent.watch();
-      await agent.heartbeat();
-      await agent.report();
-      fleet.push(agent);
-    }
-  };
-  await Promise.all(Array.from({ length: connectingAtOnce }, worker));
-  return fleet;
-}
-
-/** Each agent in its turn, once in `everyMs`; answers how many milliseconds after it was due each call was answered. */
-async function atPace(
-  fleet: readonly FleetAgent[],
-  everyMs: number,
-  measureMs: number,
-  call: (agent: FleetAgent) => Promise<unknown>,
-): Promise<Float64Array> {
-  const beganAt = performance.now();
-  const latencies: number[] = [];
-  const keepPace = async (agent: FleetAgent, firstMs: number) => {
-    for (let dueMs = firstMs; dueMs < measureMs; dueMs += everyMs) {
-      await sleep(Math.max(0, beganAt + dueMs - performance.now()));
-      await call(agent);
-      latencies.push(performance.now() - beganAt - dueMs);
-    }
-  };
-  await Promise.all(fleet.map((agent, index) => keepPace(agent, (index / fleet.length) * everyMs)));
-  return Float64Array.from(latencies);
-}
+const connect = ({ port, agents, keytabs }: FleetJob): Promise<FleetAgent[]> =>
+  inParallel(agents.length, async (n) => {
+    const agent = new FleetAgent(await ConnectedAgent.open(port, agents[n] as Credentials), keytabs);
+    await agent.watch();
+    await agent.heartbeat();
+    await agent.report();
+    return agent;
+  });

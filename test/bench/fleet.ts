@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Effort } from "./options.ts";
 import { cpuMs, memoryMib } from "./processes.ts";
 import type { Stage } from "./stage.ts";
-import { get, httpSubject, median, p99Of, quantile, type Subject, warmUp } from "./subjects.ts";
+import { get, httpSubject, medianP99, percentiles, warmUp } from "./subjects.ts";
 import { atMost, type Line } from "./table.ts";
 
 const agents = 1000;
@@ -27,7 +27,7 @@ export async function measureFleet(stage: Stage, effort: Effort): Promise<Line[]
   const requests = ids.map((id) => get(`/api/v1/secrets/${id}`, server.api.token));
   const reading = httpSubject("REST", server, stage.http(), { requests, expectedStatus: 200 });
   await warmUp([reading], readers, effort);
-  const alone = await readingP99(reading, effort);
+  const alone = await medianP99(reading, readers, effort);
   const load = stage.load("fleet-load.ts");
   const pace = { heartbeatMs, reportMs, keytabs };
   const job = { kind: "fleet", port: server.port, agents: await server.api.agents(agents), ...pace } as const;
@@ -38,7 +38,7 @@ export async function measureFleet(stage: Stage, effort: Effort): Promise<Line[]
     await sleep(fleetMs / 2);
     const share = (cpuMs([server.pid]) - cpuBefore) / (performance.now() - beganAt);
     const [late, memory] = [await server.delays(), memoryMib(server.pid)];
-    return { share, late, memory, beside: await readingP99(reading, effort) };
+    return { share, late, memory, beside: await medianP99(reading, readers, effort) };
   };
   const [seen, { share, late, memory, beside }] = await Promise.all([
     load.run({ ...job, rampMs: 0, measureMs: fleetMs }),
@@ -75,11 +75,3 @@ export async function measureFleet(stage: Stage, effort: Effort): Promise<Line[]
     { scenario: `${of}: the server's memory`, figure: memory?.now ?? Number.NaN, unit: "MiB" },
   ];
 }
-
-async function readingP99(reading: Subject, { rampMs, measureMs, rounds }: Effort): Promise<number> {
-  const p99s: number[] = [];
-  for (let round = 0; round < rounds; round += 1) p99s.push(p99Of(await reading.run(readers, { rampMs, measureMs })));
-  return median(p99s);
-}
-
-const percentiles = (sorted: Float64Array) => ({ p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99) });

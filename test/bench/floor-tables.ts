@@ -42,7 +42,7 @@ export async function floorIds(pool: pg.Pool): Promise<string[]> {
 let turn = 0;
 
 /** One after the other. */
-export const pick = (ids: readonly string[]) => ids[turn++ % ids.length] as string;
+export const pick = <T>(all: readonly T[]) => all[turn++ % all.length] as T;
 
 const millis = (column: string) => `(extract(epoch from ${column}) * 1000)::float8 as ${column}`;
 const columns = `id, project_id, key, environment, type, description, tags, status, version, ${millis("created_at")},

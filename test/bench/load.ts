@@ -51,7 +51,47 @@ export interface FleetJob extends Pace {
   readonly reportMs: number;
 }
 
-export type Job = HttpJob | GrpcJob | SrpJob | FleetJob;
+/** A gateway, what it logs in with, and the place that it registers for. */
+export interface GatewayAccount extends Credentials {
+  readonly name: string;
+  readonly environment: string;
+  readonly role: "primary" | "dr-standby";
+}
+
+/** Heartbeats of gateways that connect in their first job, as fast as they are answered. */
+export interface HeartbeatJob extends Pace {
+  readonly kind: "heartbeats";
+  readonly port: number;
+  readonly gateways: readonly GatewayAccount[];
+  /** How many of them beat at a time. */
+  readonly inFlight: number;
+}
+
+/** Tasks of one gateway, so many claimed and completed at a time. */
+export interface TaskJob extends Pace {
+  readonly kind: "tasks";
+  readonly port: number;
+  readonly gateway: GatewayAccount;
+  readonly inFlight: number;
+}
+
+/** Gateways that connect in the ramp of their first job, stay connected, and beat at the usual pace while it measures. */
+export interface GatewayFleetJob extends Pace {
+  readonly kind: "gateway-fleet";
+  readonly port: number;
+  readonly gateways: readonly GatewayAccount[];
+  readonly heartbeatMs: number;
+}
+
+/** What a server does for gateways, as bare statements over as many connections as it has. */
+export interface StatementJob extends Pace {
+  readonly kind: "statements";
+  readonly databaseUrl: string;
+  readonly work: "heartbeat" | "task";
+  readonly inFlight: number;
+}
+
+export type Job = HttpJob | GrpcJob | SrpJob | FleetJob | HeartbeatJob | TaskJob | GatewayFleetJob | StatementJob;
 
 /** What a load process saw. */
 export interface Seen {
@@ -61,11 +101,15 @@ export interface Seen {
   readonly answered: number;
 }
 
-/** What a fleet saw; the latencies are of heartbeats, from the moment that each was due. */
-export interface FleetSeen extends Seen {
-  readonly reports: Float64Array;
-  /** Command streams that ended. */
+/** What those saw who keep streams open; the latencies are of heartbeats, from the moment that each was due. */
+export interface StreamsSeen extends Seen {
+  /** That ended. */
   readonly lostStreams: number;
+}
+
+/** What a fleet of agents saw. */
+export interface FleetSeen extends StreamsSeen {
+  readonly reports: Float64Array;
 }
 
 export type Reply = { readonly seen: Seen } | { readonly broken: string };
@@ -107,7 +151,11 @@ type Run =
   | ((job: HttpJob) => Promise<Seen>)
   | ((job: GrpcJob) => Promise<Seen>)
   | ((job: SrpJob) => Promise<Seen>)
-  | ((job: FleetJob) => Promise<FleetSeen>);
+  | ((job: FleetJob) => Promise<FleetSeen>)
+  | ((job: HeartbeatJob) => Promise<Seen>)
+  | ((job: TaskJob) => Promise<Seen>)
+  | ((job: GatewayFleetJob) => Promise<StreamsSeen>)
+  | ((job: StatementJob) => Promise<Seen>);
 
 /** Runs the jobs that the parent process sends, and ends with it. */
 export function serveJobs(run: Run): void {

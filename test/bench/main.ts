@@ -2,7 +2,11 @@ import { arch, cpus, platform, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { measureAuthentication } from "./authenticate.ts";
 import { compare } from "./compare.ts";
+import { measureFailovers } from "./failovers.ts";
 import { measureFleet } from "./fleet.ts";
+import { createFloorGateways } from "./floor-gateways.ts";
+import { measureGatewayFleet } from "./gateway-fleet.ts";
+import { measureHeartbeats } from "./heartbeats.ts";
 import { measureLogins } from "./identities.ts";
 import { measureIdleAgent } from "./idle-agent.ts";
 import { measureImports } from "./import-keytabs.ts";
@@ -13,6 +17,7 @@ import { memoryMib } from "./processes.ts";
 import { explainProfile, profileTime, profiling } from "./profile.ts";
 import { measureReports } from "./report-keytabs.ts";
 import { measureRewrapping } from "./rewrap.ts";
+import { measureRotationTasks } from "./rotation-tasks.ts";
 import { measureScale } from "./scale.ts";
 import { Scenarios } from "./scenarios.ts";
 import { type Holdfast, Stage } from "./stage.ts";
@@ -45,6 +50,15 @@ const moreParts: Partial<Record<Part, (stage: Stage, main: Holdfast, effort: Eff
     ...(await measureFleet(stage, effort)),
     ...(await measureIdleAgent(main)),
   ],
+  gateways: async (stage, main, effort) => {
+    await createFloorGateways(main.database);
+    return [
+      ...(await measureHeartbeats(stage, main, effort)),
+      ...(await measureFailovers(main, effort)),
+      ...(await measureRotationTasks(stage, main, effort)),
+      ...(await measureGatewayFleet(stage, effort)),
+    ];
+  },
 };
 
 const beganAt = performance.now();

@@ -13,6 +13,7 @@ const parts = [
   "scale",
   "keytabs",
   "agents",
+  "gateways",
   "start",
   "memory",
 ] as const;
@@ -37,8 +38,10 @@ export interface Effort {
   readonly organizationKeys: number;
   /** In the database of part "keytabs", and as many files on hosts. */
   readonly manyKeytabs: number;
-  /** For which part "agents" watches its agents. */
+  /** For which parts "agents" and "gateways" watch a thousand of them. */
   readonly fleetMs: number;
+  /** Of part "gateways". */
+  readonly failovers: number;
 }
 
 export interface Options {
@@ -83,6 +86,7 @@ export function readOptions(argv: readonly string[]): Options {
     organizationKeys: given.quick ? 2000 : 20_000,
     manyKeytabs: given.quick ? 10_000 : 100_000,
     fleetMs: given.quick ? 20_000 : 90_000,
+    failovers: given.quick ? 20 : 200,
   };
   const profile = given.profile === true;
   return { parts: new Set(given.only ?? (profile ? ["read"] : usual)), effort, profile };

@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Delays } from "./delays.ts";
-import type { FleetJob, FleetSeen, Job, Reply, Seen } from "./load.ts";
+import type { FleetJob, FleetSeen, GatewayFleetJob, Job, Reply, Seen, StreamsSeen } from "./load.ts";
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const holdfast = here("../../src/holdfast.js");
@@ -26,12 +26,21 @@ export interface ServerProcess {
 export interface LoadProcess {
   readonly pid: number;
   run(job: FleetJob): Promise<FleetSeen>;
+  run(job: GatewayFleetJob): Promise<StreamsSeen>;
   run(job: Job): Promise<Seen>;
   stop(): Promise<void>;
 }
 
 /** The programs of load processes. */
-export type LoadFile = "http-load.ts" | "grpc-load.ts" | "srp-load.ts" | "fleet-load.ts";
+export type LoadFile =
+  | "http-load.ts"
+  | "grpc-load.ts"
+  | "srp-load.ts"
+  | "fleet-load.ts"
+  | "heartbeat-load.ts"
+  | "task-load.ts"
+  | "gateway-fleet-load.ts"
+  | "statement-load.ts";
 
 export function startLoad(file: LoadFile): LoadProcess {
   const child = fork(here(file), { serialization: "advanced" });

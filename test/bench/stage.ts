@@ -22,6 +22,7 @@ export interface Holdfast extends ServerProcess {
   /** As the administrator. */
   readonly api: Api;
   readonly database: pg.Client;
+  readonly databaseUrl: string;
 }
 
 /** All that a run starts, and its end. */
@@ -69,11 +70,12 @@ export class Stage {
       BOOTSTRAP_CLIENT_SECRET: credentials.clientSecret,
     });
     this.endsWith(() => server.stop());
-    const database = new pg.Client(settings["DATABASE_URL"]);
+    const databaseUrl = settings["DATABASE_URL"] ?? "";
+    const database = new pg.Client(databaseUrl);
     database.on("error", () => {});
     await database.connect();
     this.endsWith(() => database.end());
-    return { ...server, database, api: await Api.login(server.port, credentials) };
+    return { ...server, database, databaseUrl, api: await Api.login(server.port, credentials) };
   }
 
   /** The settings, without SERVICE_, of a server on a database of its own, with limits off. */

@@ -104,6 +104,21 @@ export const quantile = (sorted: Float64Array, at: number) =>
 export const p99Of = (seen: readonly Seen[]) =>
   quantile(Float64Array.from(seen.flatMap((each) => [...each.latencies])).sort(), 0.99);
 
+/** The median over the rounds. */
+export async function medianP99(
+  reading: Subject,
+  connections: number,
+  { rampMs, measureMs, rounds }: Effort,
+): Promise<number> {
+  const p99s: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    p99s.push(p99Of(await reading.run(connections, { rampMs, measureMs })));
+  }
+  return median(p99s);
+}
+
+export const percentiles = (sorted: Float64Array) => ({ p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99) });
+
 export function median(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);

@@ -4,6 +4,7 @@ import { FailoverPair, foreignOperator } from "../../harness/failover.ts";
 import { TestGateway } from "../../harness/gateway.ts";
 import { useServer } from "../../harness/server.ts";
 import { statementsOf } from "../secrets/statements.ts";
+import { withOpenTransaction } from "./open-transaction.ts";
 
 const server = useServer();
 const path = "/api/v1/admin/gateway-health";
@@ -130,16 +131,25 @@ describe("gateway-health", () => {
 
   it("counts the rotations that wait for a gateway or are being worked on", async () => {
     const pair = await newPair();
-    await server.sql(
-      `insert into gateway_task (organization_id, environment, gateway_id, type, status, config_id, secret_id, max_attempts, requested_by)
-       select organization_id, environment, gateway_id, type, status, gen_random_uuid(), gen_random_uuid(), 3, 'system'
-       from gateway g, (values ('rotate_secret', 'pending', null), ('rotate_secret', 'pending', $1::uuid),
-         ('rotate_secret', 'running', $1), ('rotate_secret', 'failed', $1), ('verify_secret', 'pending', $2)) t (type, status, gateway_id)
-       where g.id = $1`,
-      [pair.primary.id, pair.dr.id],
-    );
 
-    expect((await pair.health()).tasks).to.deep.equal({ pending: 2, running: 1 });
+    const { tasks } = await withOpenTransaction(server, async (session) => {
+      // No round goes by itself, which would cancel what is about no secret.
+      await session.query("select 1 from gateway_monitor for update");
+      await server.sql(
+        `insert into gateway_task (organization_id, environment, gateway_id, type, status, config_id, secret_id, max_attempts, requested_by)
+         select organization_id, environment, gateway_id, type, status, gen_random_uuid(), gen_random_uuid(), 3, 'system'
+         from gateway g, (values ('rotate_secret', 'pending', null), ('rotate_secret', 'pending', $1::uuid),
+           ('rotate_secret', 'running', $1), ('rotate_secret', 'failed', $1), ('verify_secret', 'pending', $2)) t (type, status, gateway_id)
+         where g.id = $1
+         union all
+         select gen_random_uuid(), environment, null, 'rotate_secret', 'pending', gen_random_uuid(), gen_random_uuid(), 3, 'of another organization'
+         from gateway where id = $1`,
+        [pair.primary.id, pair.dr.id],
+      );
+      return pair.health();
+    });
+
+    expect(tasks).to.deep.equal({ pending: 2, running: 1 });
   });
 
   it("asks the database no more often for many environments than for none", async () => {

@@ -148,6 +148,7 @@ describe("A gateway that stands by", () => {
 
     await monitorRound(server);
 
+    expect(await checksOf(pair.dr)).to.deep.equal([]);
     expect(await pair.dr.claim()).to.equal(undefined);
     expect((await pair.health()).readiness).to.include({ configurations: 0, ready: 0, unchecked: 0, failing: 0 });
   });
@@ -167,6 +168,21 @@ describe("A gateway that stands by", () => {
     for (const gateway of [pair.primary, pair.dr, deactivated.pair.primary, deactivated.pair.dr]) {
       expect(await checksOf(gateway)).to.deep.equal([]);
     }
+  });
+
+  it("is asked nothing while its environment is being failed over, and is so afterwards", async () => {
+    const { pair, environment } = await environmentWith(0);
+
+    const during = await withOpenTransaction(server, async (session) => {
+      await session.query("select 1 from environment_lock where environment = $1 for update", [environment]);
+      await configurations.of(byCommand, { environment });
+      await monitorRound(server);
+      return checksOf(pair.dr);
+    });
+    await monitorRound(server);
+
+    expect(during).to.deep.equal([]);
+    expect(await checksOf(pair.dr)).to.have.length(1);
   });
 
   it("keeps no rotation that is about nothing any more from its end when it can be asked nothing", async () => {

@@ -55,7 +55,7 @@ export function readOptions(argv: readonly string[]): Options {
   const program = new Command("npm run bench --")
     .description(
       "Measures a server of its own against floors: small node:http servers that do only what cannot be left out.\n" +
-        `Takes about sixteen minutes on two cores (this machine has ${availableParallelism()}) and starts all it needs.`,
+        `Takes about twenty-one minutes on two cores (this machine has ${availableParallelism()}) and starts all it needs.`,
     )
     .option("--quick", "one short round of each, without the million secrets")
     .option("--only <parts>", `only these, separated by commas: ${parts.join(", ")}`, readParts)

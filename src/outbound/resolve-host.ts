@@ -13,6 +13,6 @@ export async function resolveHost(hostname: string): Promise<readonly Address[]>
     return await lookup(hostname, { all: true });
   } catch (error) {
     const { code = "unknown" } = error as NodeJS.ErrnoException;
-    throw new OutboundError(`${hostname} cannot be resolved (${code})`, { cause: error });
+    throw new OutboundError("unreachable", `${hostname} cannot be resolved (${code})`, { unsent: true, cause: error });
   }
 }

@@ -1,18 +1,28 @@
-import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { type AddressInfo, BlockList, createServer as createTcpServer, type Server as TcpServer } from "node:net";
+import {
+  type AddressInfo,
+  BlockList,
+  createServer as createTcpServer,
+  type Socket,
+  type Server as TcpServer,
+} from "node:net";
+import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { Outbound } from "../../src/outbound/outbound.ts";
 import { OutboundError } from "../../src/outbound/outbound-error.ts";
 import { makeCertificate } from "../server/wire/certificate.ts";
+import { loopback, resolving } from "./network.ts";
 
 const certificate = makeCertificate();
 after(() => certificate?.remove());
 if (certificate === undefined) console.log("requests over TLS are not tested: this machine has no openssl");
-
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
 
 /** What a server of a test was sent. */
 interface Received {
@@ -53,8 +63,9 @@ describe("Outbound requests", () => {
   const startServer = (answer: RequestListener = (_, response) => response.end("ok")) =>
     listen(createServer(noting(answer)));
 
-  const post = (outbound: Outbound, url: string, fields: Partial<Parameters<Outbound["post"]>[1]> = {}) =>
-    outbound.post(url, {
+  const post = (outbound: Outbound, url: string, fields: Partial<Parameters<Outbound["request"]>[1]> = {}) =>
+    outbound.request(url, {
+      method: "POST",
       headers: {},
       body: "{}",
       timeoutMs: 10_000,
@@ -67,19 +78,9 @@ describe("Outbound requests", () => {
       (error: unknown) => error as OutboundError,
     );
   const trusting = (fields = {}) => new Outbound({ allowed: loopback, ...fields });
-  /** A resolver that gives one answer after the other. */
-  const resolving = (...answers: string[][]) => {
-    const asked: string[] = [];
-    const resolve = async (hostname: string) => {
-      asked.push(hostname);
-      const addresses = answers[Math.min(asked.length, answers.length) - 1] ?? [];
-      return addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
-    };
-    return { asked, resolve };
-  };
 
   it("are sent as they are given, and answered with status and body", async () => {
-    const port = await startServer((_, response) => response.writeHead(202).end("taken"));
+    const port = await startServer((_, response) => response.writeHead(202, { "X-Request-Id": "7" }).end("taken"));
     const { resolve } = resolving(["127.0.0.1"]);
 
     const answer = await post(trusting({ resolve }), `http://hooks.example.com:${port}/a/b?c=d`, {
@@ -87,7 +88,9 @@ describe("Outbound requests", () => {
       body: '{"ä":1}',
     });
 
-    expect({ ...answer, body: answer.body?.toString() }).to.deep.equal({ status: 202, body: "taken" });
+    expect(answer.status).to.equal(202);
+    expect(answer.headers).to.include({ "x-request-id": "7" });
+    expect(answer.body?.toString()).to.equal("taken");
     const [{ method, url, headers, body } = {} as Received] = received;
     expect({ method, url, body }).to.deep.equal({ method: "POST", url: "/a/b?c=d", body: '{"ä":1}' });
     expect(headers).to.include({
@@ -127,7 +130,11 @@ describe("Outbound requests", () => {
       post(new Outbound({ allowed: new BlockList(), resolve }), `http://a.example.com:${port}/`),
     );
 
-    expect(error).to.include({ permanent: true, message: "a.example.com is at no address that may be sent to" });
+    expect(error).to.include({
+      permanent: true,
+      unsent: true,
+      message: "a.example.com is at no address that may be sent to",
+    });
     expect(received).to.deep.equal([]);
   });
 
@@ -213,18 +220,28 @@ describe("Outbound requests", () => {
 
     const error = await failure(post(trusting(), `http://127.0.0.1:${port}/secret-path`));
 
-    expect(error).to.be.instanceOf(OutboundError).and.include({ permanent: false });
+    expect(error).to.be.instanceOf(OutboundError).and.include({ code: "unreachable", permanent: false, unsent: true });
     expect(error.message).to.include("ECONNREFUSED").and.not.include("secret-path");
   });
 
   it("tell that a name means nothing, and are worth another try", async () => {
     const error = await failure(post(trusting(), "http://nowhere.invalid/"));
 
-    expect(error).to.be.instanceOf(OutboundError).and.include({ permanent: false });
+    expect(error).to.be.instanceOf(OutboundError).and.include({ code: "unreachable", permanent: false, unsent: true });
     expect(error.message).to.include("nowhere.invalid cannot be resolved");
   });
 
+  /** Writes the same again and again, until nobody listens any more. */
+  const repeat = (to: ServerResponse | Socket, text: string) => {
+    const repeating = setInterval(() => to.write(text), 20);
+    to.on("error", () => {}).on("close", () => clearInterval(repeating));
+  };
   const silences: [string, () => Promise<number>][] = [
+    ["answers one byte after the other", () => startServer((_, response) => repeat(response, "a"))],
+    [
+      "goes on to say that it will answer",
+      () => listen(createTcpServer((socket) => repeat(socket, "HTTP/1.1 102 Processing\r\n\r\n"))),
+    ],
     ["takes the connection and says nothing", () => listen(createTcpServer(() => {}))],
     ["answers and never ends", () => startServer((_, response) => response.write("a"))],
   ];
@@ -234,7 +251,12 @@ describe("Outbound requests", () => {
 
       const error = await failure(post(trusting(), `http://127.0.0.1:${port}/`, { timeoutMs: 300 }));
 
-      expect(error).to.include({ message: "no answer within 0.3 s", permanent: false });
+      expect(error).to.include({
+        code: "timed_out",
+        message: "no answer within 0.3 s",
+        permanent: false,
+        unsent: false,
+      });
     });
   }
 
@@ -243,7 +265,7 @@ describe("Outbound requests", () => {
 
     const error = await failure(post(outbound, "http://example.com/", { timeoutMs: 300 }));
 
-    expect(error).to.include({ message: "no answer within 0.3 s" });
+    expect(error).to.include({ code: "timed_out", message: "no answer within 0.3 s", unsent: true });
   });
 
   it("end with what they are aborted with", async () => {
@@ -282,8 +304,78 @@ describe("Outbound requests", () => {
     const tooLong = await post(trusting(), `http://127.0.0.1:${port}/`);
 
     expect(fits.body?.length).to.equal(65_536);
-    expect(tooLong).to.deep.equal({ status: 200, body: undefined });
+    expect(tooLong).to.include({ status: 200, body: undefined });
   });
+
+  it("keep as much of an answer as is asked for", async () => {
+    const port = await startServer(({ url }, response) => response.end(url?.slice(1)));
+
+    const fits = await post(trusting(), `http://127.0.0.1:${port}/abc`, { mostBytes: 3 });
+    const tooLong = await post(trusting(), `http://127.0.0.1:${port}/abcd`, { mostBytes: 3 });
+
+    expect(fits.body?.toString()).to.equal("abc");
+    expect(tooLong.body).to.equal(undefined);
+  });
+
+  it("do not wait for the end of an answer that has none", async () => {
+    const port = await startServer((_, response) => {
+      const more = () => response.write(Buffer.alloc(65_536), () => response.destroyed || more());
+      more();
+    });
+
+    const { status, body } = await post(trusting(), `http://127.0.0.1:${port}/`, { timeoutMs: 60_000 });
+
+    expect({ status, body }).to.deep.equal({ status: 200, body: undefined });
+  });
+
+  it("take no compressed answer apart, which could be a thousand times as long", async () => {
+    const compressed = gzipSync(Buffer.alloc(10_000_000));
+    const port = await startServer((_, response) =>
+      response.writeHead(200, { "content-encoding": "gzip" }).end(compressed),
+    );
+
+    const { body } = await post(trusting(), `http://127.0.0.1:${port}/`);
+
+    expect(body?.equals(compressed)).to.equal(true);
+    expect(received[0]?.headers).not.to.have.property("accept-encoding");
+  });
+
+  it("take headers without end for no answer", async () => {
+    const port = await listen(
+      createTcpServer((socket) => {
+        socket.on("error", () => {});
+        socket.write(`HTTP/1.1 200 OK\r\nx-long: ${"x".repeat(1_000_000)}`);
+      }),
+    );
+
+    const error = await failure(post(trusting(), `http://127.0.0.1:${port}/`));
+
+    expect(error).to.include({ code: "unreachable", unsent: false });
+  });
+
+  it("speak HTTP only, whatever the other side would like to speak", async () => {
+    const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n";
+    const port = await listen(createTcpServer((socket) => socket.on("error", () => {}).write(switching)));
+
+    const error = await failure(post(trusting(), `http://127.0.0.1:${port}/`));
+
+    expect(error).to.include({ code: "unreachable", unsent: false });
+  });
+
+  for (const method of ["GET", "PUT", "PATCH", "DELETE"] as const) {
+    it(`are sent with the method ${method}, with a body and without`, async () => {
+      const port = await startServer();
+
+      await post(trusting(), `http://127.0.0.1:${port}/`, { method, body: Buffer.from("a body") });
+      await post(trusting(), `http://127.0.0.1:${port}/`, { method, body: undefined });
+
+      expect(received.map((each) => [each.method, each.body])).to.deep.equal([
+        [method, "a body"],
+        [method, ""],
+      ]);
+      expect(received.map(({ headers }) => headers["transfer-encoding"])).to.deep.equal([undefined, undefined]);
+    });
+  }
 
   it("take an answer that breaks off for none", async () => {
     const port = await startServer((_, response) => {
@@ -342,6 +434,41 @@ describe("Outbound requests", () => {
         delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
       }
     });
+
+    it("trust the authority that a single request names", async () => {
+      const port = await startTls();
+
+      const { status } = await post(trusting(), `https://127.0.0.1:${port}/`, {
+        certificateAuthorities: cert.toString(),
+      });
+
+      expect(status).to.equal(200);
+    });
+
+    it("trust no other authority than the one that a single request names", async () => {
+      const port = await startTls();
+      const other = makeCertificate();
+      const outbound = trusting({ certificateAuthorities: cert.toString() });
+
+      const error = await failure(
+        post(outbound, `https://127.0.0.1:${port}/`, { certificateAuthorities: other?.cert.toString() }),
+      );
+      other?.remove();
+
+      expect(error).to.include({ code: "unreachable", unsent: true });
+      expect(received).to.deep.equal([]);
+    });
+
+    for (const text of ["", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]) {
+      it(`trust nobody for ${JSON.stringify(text)}`, async () => {
+        const port = await startTls();
+
+        const error = await failure(post(trusting(), `https://127.0.0.1:${port}/`, { certificateAuthorities: text }));
+
+        expect(error).to.be.instanceOf(OutboundError).and.include({ unsent: true });
+        expect(received).to.deep.equal([]);
+      });
+    }
 
     it("are not sent to a server with the certificate of another one", async () => {
       const port = await startTls();

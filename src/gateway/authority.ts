@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Standing } from "../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
-import { type Clock, Lease } from "./lease.ts";
+import type { Clock } from "../targets/machine-clock.ts";
+import { Lease } from "./lease.ts";
 
 /** Work was begun under an authority that has ended: it is not gone on with, and nobody is told of it. */
 export class Abandoned extends Error {}

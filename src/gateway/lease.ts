@@ -1,10 +1,4 @@
-import { uptime } from "node:os";
-
-/** Whole milliseconds that pass at the same pace whatever is done to the time of day; from when on does not matter. */
-export type Clock = () => number;
-
-/** Goes on while this process is stopped, and while the machine sleeps, as `performance.now()` does not. */
-export const machineClock: Clock = () => Math.round(uptime() * 1000);
+import type { Clock } from "../targets/machine-clock.ts";
 
 /**
  * For how long a gateway may go on by what the server said last (G-8.5). Each good answer to a heartbeat extends it, from

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ServiceError, status } from "@grpc/grpc-js";
+import type { Assignment } from "../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
 import { fullJitter, limitMs } from "../client/stay-connected.ts";
+import type { Permit } from "../targets/drivers/driver.ts";
 import { Abandoned, type Term } from "./authority.ts";
-import type { Assignment, Permit } from "./drivers/driver.ts";
 import type { Link, LinkClient } from "./link.ts";
 import type { Outcome } from "./perform.ts";
 import type { Registration } from "./registration.ts";

@@ -8,8 +8,8 @@ import {
 } from "../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
 import { limitMs } from "../client/stay-connected.ts";
 import type { LoggedIn } from "../client/stay-logged-in.ts";
+import type { Clock } from "../targets/machine-clock.ts";
 import type { Authority } from "./authority.ts";
-import type { Clock } from "./lease.ts";
 import type { Link, LinkClient } from "./link.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Registration } from "./registration.ts";

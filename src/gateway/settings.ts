@@ -19,7 +19,7 @@ export interface Settings extends MachineSettings {
   readonly concurrency: number;
   /** What tasks may run here, by name. */
   readonly commands: ReadonlyMap<string, Command>;
-  /** Networks that are not public, and that webhooks may be sent to all the same. */
+  /** Networks that are not public, and in which targets may be all the same. */
   readonly allowedNetworks: BlockList;
   /** Where probes and metrics are; undefined for none. */
   readonly probes: { readonly host: string; readonly port: number } | undefined;

@@ -1,6 +1,6 @@
+import type { Permit } from "../targets/drivers/driver.ts";
+import type { Clock } from "../targets/machine-clock.ts";
 import type { Term } from "./authority.ts";
-import type { Permit } from "./drivers/driver.ts";
-import type { Clock } from "./lease.ts";
 
 /** The time that there is for a task is over: the server has it done again. */
 export class Overdue extends Error {}

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ServiceError, status } from "@grpc/grpc-js";
 import type { Logger } from "pino";
+import type { Assignment } from "../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
 import { limitMs } from "../client/stay-connected.ts";
+import type { Permit } from "../targets/drivers/driver.ts";
+import type { Clock } from "../targets/machine-clock.ts";
 import { Abandoned, type Authority, type Term } from "./authority.ts";
-import type { Assignment, Permit } from "./drivers/driver.ts";
 import type { FindDriver } from "./drivers/drivers.ts";
-import type { Clock } from "./lease.ts";
 import type { Link, LinkClient } from "./link.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Outcome, perform } from "./perform.ts";

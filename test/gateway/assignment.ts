@@ -1,6 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Assignment, AssignmentSchema } from "../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
-import type { Permit } from "../../src/gateway/drivers/driver.ts";
 
 /** A rotation as the server gives it. */
 export const assignmentOf = (fields: MessageInitShape<typeof AssignmentSchema>): Assignment =>
@@ -16,20 +15,3 @@ export const assignmentOf = (fields: MessageInitShape<typeof AssignmentSchema>):
     value: "the-candidate-value",
     ...fields,
   });
-
-/** Leave that lasts until a test ends it. */
-export class TestPermit implements Permit {
-  readonly #controller = new AbortController();
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  check(): void {
-    this.signal.throwIfAborted();
-  }
-
-  end(reason = new Error("the permit has ended")): void {
-    this.#controller.abort(reason);
-  }
-}

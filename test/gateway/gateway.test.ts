@@ -79,6 +79,7 @@ describe("holdfast gateway", function () {
       environment: host().environment,
       value: await host().value(secret),
       previous_value: "first",
+      earlier_candidates: [],
       parameters: { port: 5432 },
       credentials: { user: "root" },
     });

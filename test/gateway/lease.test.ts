@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { Lease, machineClock } from "../../src/gateway/lease.ts";
+import { Lease } from "../../src/gateway/lease.ts";
+import { machineClock } from "../../src/targets/machine-clock.ts";
 
 describe("A lease", () => {
   let now: number;

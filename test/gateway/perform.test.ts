@@ -1,10 +1,15 @@
 import { expect } from "chai";
 import { pino } from "pino";
-import { type Assignment, type Driver, DriverError } from "../../src/gateway/drivers/driver.ts";
+import { z } from "zod";
+import type { Assignment } from "../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
 import { driversOf } from "../../src/gateway/drivers/drivers.ts";
 import { perform } from "../../src/gateway/perform.ts";
 import type { Outbound } from "../../src/outbound/outbound.ts";
-import { assignmentOf, TestPermit } from "./assignment.ts";
+import type { Applier } from "../../src/targets/drivers/driver.ts";
+import { anyObject } from "../../src/targets/settings.ts";
+import { TargetError } from "../../src/targets/target-error.ts";
+import { TestPermit } from "../targets/drivers/assignment.ts";
+import { assignmentOf } from "./assignment.ts";
 
 describe("A task", () => {
   let permit: TestPermit;
@@ -17,7 +22,7 @@ describe("A task", () => {
   });
 
   const logger = pino({ level: "trace" }, { write: (line: string) => (log += line) });
-  const noting = (fields: Partial<Driver> = {}): Driver => ({
+  const noting = (fields: Partial<Applier> = {}): Applier => ({
     apply: async ({ value }) => {
       done.push(`apply ${value}`);
       return undefined;
@@ -27,10 +32,12 @@ describe("A task", () => {
     },
     ...fields,
   });
-  const performedBy = (driver: Driver, assignment: Assignment = assignmentOf({})) =>
-    perform(assignment, { findDriver: () => driver, permit, logger });
+  const performedBy = (applier: Applier, assignment: Assignment = assignmentOf({})) => {
+    const findDriver = () => ({ settings: anyObject, credentials: anyObject, applier });
+    return perform(assignment, { findDriver, permit, logger });
+  };
   const failing = (message: string, fields: Parameters<typeof assignmentOf>[0] = {}) =>
-    performedBy(noting({ apply: () => Promise.reject(new DriverError(message)) }), assignmentOf(fields));
+    performedBy(noting({ apply: () => Promise.reject(new TargetError("refused", message)) }), assignmentOf(fields));
   const messageOf = async (outcome: ReturnType<typeof perform>) => {
     const { value } = await outcome;
     return "message" in value ? value.message : undefined;
@@ -50,6 +57,15 @@ describe("A task", () => {
     expect(done).to.deep.equal(["verify the-candidate-value"]);
   });
 
+  it("needs no credentials where there are none, whatever they would have to be", async () => {
+    const credentials = z.strictObject({ admin_username: z.string() });
+    const findDriver = () => ({ settings: anyObject, credentials, applier: noting() });
+
+    const outcome = await perform(assignmentOf({ credentials: {} }), { findDriver, permit, logger });
+
+    expect(outcome.case).to.equal("succeeded");
+  });
+
   it("reports what the target made at once: nobody else knows it", async () => {
     const outcome = await performedBy(noting({ apply: async () => "minted" }));
 
@@ -58,28 +74,107 @@ describe("A task", () => {
   });
 
   it("fails when the value is not in use afterwards", async () => {
-    const outcome = await performedBy(noting({ verify: () => Promise.reject(new DriverError("login refused")) }));
+    const fault = new TargetError("refused", "login refused", { unchanged: true });
+
+    const outcome = await performedBy(noting({ verify: () => Promise.reject(fault) }));
 
     const message = "the value was applied, but is not in use: login refused";
-    expect(outcome).to.deep.equal({ case: "failed", value: { message, permanent: false } });
+    expect(outcome).to.deep.equal({ case: "failed", value: { message, permanent: false, unchanged: false } });
+  });
+
+  const refused = () => Promise.reject(new TargetError("refused", "login refused", { unchanged: true }));
+
+  it("leaves the target as it was when the value is refused afterwards, and the one before can be put back", async () => {
+    const outcome = await performedBy(noting({ verify: refused, revert: async () => true }));
+
+    const message = "the value was applied, but is not in use: login refused; the value before was put back";
+    expect(outcome).to.deep.equal({ case: "failed", value: { message, permanent: false, unchanged: true } });
+  });
+
+  const vain: [string, () => Promise<boolean>][] = [
+    ["is not", async () => false],
+    ["cannot be", () => Promise.reject(new TargetError("unreachable", "gone"))],
+  ];
+  for (const [what, revert] of vain) {
+    it(`does not know how the target is when the value before ${what} put back`, async () => {
+      const outcome = await performedBy(noting({ verify: refused, revert }));
+
+      const message = "the value was applied, but is not in use: login refused";
+      expect(outcome).to.deep.equal({ case: "failed", value: { message, permanent: false, unchanged: false } });
+    });
+  }
+
+  it("puts nothing back when it could not be found out whether the value is in use", async () => {
+    const fault = new TargetError("unreachable", "gone");
+    const reverted: string[] = [];
+    const revert = async () => reverted.push("") > 0;
+
+    const outcome = await performedBy(noting({ verify: () => Promise.reject(fault), revert }));
+
+    expect(outcome).to.have.nested.property("value.unchanged", false);
+    expect(reverted).to.deep.equal([]);
   });
 
   it("fails for good when the driver says so", async () => {
-    const fault = new DriverError("no such role", { permanent: true });
+    const fault = new TargetError("refused", "no such role", { permanent: true });
 
     const outcome = await performedBy(noting({ apply: () => Promise.reject(fault) }));
 
-    expect(outcome).to.deep.equal({ case: "failed", value: { message: "no such role", permanent: true } });
+    expect(outcome).to.deep.equal({
+      case: "failed",
+      value: { message: "no such role", permanent: true, unchanged: false },
+    });
     expect(done).to.deep.equal([]);
   });
 
   it("fails for good with a driver that is not there", async () => {
     const findDriver = driversOf({ commands: new Map(), outbound: {} as Outbound });
 
-    const outcome = await perform(assignmentOf({ driver: "postgres_role" }), { findDriver, permit, logger });
+    const outcome = await perform(assignmentOf({ driver: "of-tomorrow" }), { findDriver, permit, logger });
 
-    const message = "this gateway knows no driver postgres_role: update it";
-    expect(outcome).to.deep.equal({ case: "failed", value: { message, permanent: true } });
+    const message = "this gateway knows no driver of-tomorrow: update it";
+    expect(outcome).to.deep.equal({ case: "failed", value: { message, permanent: true, unchanged: true } });
+  });
+
+  it("fails for good with settings that are not understood, also of a server that is newer", async () => {
+    const findDriver = driversOf({ commands: new Map(), outbound: {} as Outbound });
+    const settings = { command: "rotate", of_tomorrow: true };
+
+    const outcome = await perform(assignmentOf({ driver: "command", settings }), { findDriver, permit, logger });
+
+    const message = "this gateway does not understand the settings of the driver: update it";
+    expect(outcome).to.deep.equal({ case: "failed", value: { message, permanent: true, unchanged: true } });
+  });
+
+  it("gives a driver its settings with what was left out, and the candidates of earlier attempts", async () => {
+    let given: unknown;
+    const applier = noting({
+      apply: async ({ settings, earlierCandidates }) => {
+        given = { settings, earlierCandidates };
+        return undefined;
+      },
+    });
+    const findDriver = (name: string) => ({
+      ...driversOf({ commands: new Map(), outbound: {} as Outbound })(name),
+      applier,
+    });
+    const fields = { driver: "command", settings: { command: "rotate" }, earlierCandidates: ["newer", "older"] };
+
+    await perform(assignmentOf(fields), { findDriver, permit, logger });
+
+    expect(given).to.deep.equal({
+      settings: { command: "rotate", parameters: {} },
+      earlierCandidates: ["newer", "older"],
+    });
+  });
+
+  it("says when the target is certainly as it was before", async () => {
+    const fault = new TargetError("unreachable", "nobody is there", { unchanged: true });
+
+    const outcome = await performedBy(noting({ apply: () => Promise.reject(fault) }));
+
+    const failed = { message: "nobody is there", permanent: false, unchanged: true };
+    expect(outcome).to.deep.equal({ case: "failed", value: failed });
   });
 
   it("fails for good when nobody knows what kind of task it is", async () => {
@@ -103,7 +198,7 @@ describe("A task", () => {
     const driver = noting({
       apply: async () => {
         permit.end(reason);
-        throw new DriverError("interrupted");
+        throw new TargetError("unreachable", "interrupted");
       },
     });
 
@@ -115,9 +210,9 @@ describe("A task", () => {
   it("tells of a fault of the program nothing but its kind, and logs where", async () => {
     const driver = noting({ apply: () => Promise.reject(new TypeError("cannot use the-candidate-value")) });
 
-    const message = await messageOf(performedBy(driver));
+    const { value } = await performedBy(driver);
 
-    expect(message).to.equal("unexpected: TypeError");
+    expect(value).to.deep.equal({ message: "unexpected: TypeError", permanent: false, unchanged: false });
     expect(log).to.include("perform.test.ts").and.not.include("the-candidate-value");
   });
 
@@ -133,6 +228,7 @@ describe("A task", () => {
   const places: [string, Parameters<typeof assignmentOf>[0]][] = [
     ["the value", { value: secret }],
     ["the previous value", { previousValue: secret }],
+    ["a candidate of an earlier attempt", { earlierCandidates: ["an-earlier-one", secret] }],
     ["a credential", { credentials: { headers: { authorization: secret } } }],
     ["a credential in a list", { credentials: { keys: ["a-first-key", secret] } }],
   ];

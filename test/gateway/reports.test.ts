@@ -6,7 +6,8 @@ import { Link, type LinkClient } from "../../src/gateway/link.ts";
 import type { Outcome } from "../../src/gateway/perform.ts";
 import { Registration } from "../../src/gateway/registration.ts";
 import { ReportRefused, Reports } from "../../src/gateway/reports.ts";
-import { assignmentOf, TestPermit } from "./assignment.ts";
+import { TestPermit } from "../targets/drivers/assignment.ts";
+import { assignmentOf } from "./assignment.ts";
 
 const succeeded: Outcome = { case: "succeeded", value: {} };
 

@@ -67,6 +67,7 @@ export class TestServer {
       MASTER_KEY: this.#masterKey,
       RATE_LIMIT_API: "0",
       RATE_LIMIT_AUTH: "0",
+      OUTBOUND_ALLOWED_CIDRS: "127.0.0.0/8,::1/128",
       LOG_LEVEL: "trace",
       BOOTSTRAP_CLIENT_SECRET: this.#clientSecret,
       BOOTSTRAP_ADMIN_PASSWORD: usualPassword,

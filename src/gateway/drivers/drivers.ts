@@ -1,29 +1,36 @@
-import type { Outbound } from "../../outbound/outbound.ts";
+import type { Applier, Driver } from "../../targets/drivers/driver.ts";
+import { drivers } from "../../targets/drivers/drivers.ts";
+import type { Means } from "../../targets/means.ts";
+import { TargetError } from "../../targets/target-error.ts";
 import type { Command } from "../commands-file.ts";
-import { CommandDriver } from "./command.ts";
-import { type Driver, DriverError } from "./driver.ts";
-import { generatedValue } from "./generated-value.ts";
-import { WebhookDriver } from "./webhook.ts";
+import { CommandApplier } from "./command.ts";
 
 /** What drivers work with. */
-interface Means {
+interface GatewayMeans extends Means {
   readonly commands: ReadonlyMap<string, Command>;
-  readonly outbound: Outbound;
 }
 
-/** Finds a driver by its name. Throws a DriverError when there is none. */
-export type FindDriver = (name: string) => Driver;
+/** A kind of target as this gateway reaches it. */
+export type FoundDriver = Pick<Driver, "settings" | "credentials"> & { readonly applier: Applier };
 
-/** All that there are. A new driver is one line here, and one of the same name in the server. */
-export function driversOf({ commands, outbound }: Means): FindDriver {
-  const drivers = new Map<string, Driver>([
-    ["generated_value", generatedValue],
-    ["command", new CommandDriver(commands)],
-    ["webhook", new WebhookDriver(outbound)],
+/** Finds a driver by its name. Throws a TargetError when there is none. */
+export type FindDriver = (name: string) => FoundDriver;
+
+/** All that there are. */
+export function driversOf({ commands, outbound }: GatewayMeans): FindDriver {
+  // The only one that takes more than a network.
+  const command = new CommandApplier(commands);
+  const found = Object.entries(drivers).map(([name, driver]: [string, Driver]): [string, FoundDriver] => [
+    name,
+    { ...driver, applier: driver.open?.({ outbound }) ?? command },
   ]);
+  const byName = new Map(found);
   return (name) => {
-    const driver = drivers.get(name);
+    const driver = byName.get(name);
     if (driver !== undefined) return driver;
-    throw new DriverError(`this gateway knows no driver ${name}: update it`, { permanent: true });
+    throw new TargetError("invalid", `this gateway knows no driver ${name}: update it`, {
+      permanent: true,
+      unchanged: true,
+    });
   };
 }

@@ -2,10 +2,11 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { CommandDriver } from "../../../src/gateway/drivers/command.ts";
-import type { DriverError } from "../../../src/gateway/drivers/driver.ts";
+import { CommandApplier } from "../../../src/gateway/drivers/command.ts";
+import type { TargetError } from "../../../src/targets/target-error.ts";
 import { eventually } from "../../harness/program.ts";
-import { assignmentOf, TestPermit } from "../assignment.ts";
+import { TestPermit } from "../../targets/drivers/assignment.ts";
+import { assignmentOf } from "../assignment.ts";
 
 describe("The driver of commands", () => {
   let folder: string;
@@ -23,18 +24,19 @@ describe("The driver of commands", () => {
   const read = (name: string) => readFileSync(at(name), "utf8");
 
   /** A driver that allows one command, "rotate", which is this script; $1 is a folder to write to. */
-  function driverOf(script: string, environment: Record<string, string> = {}): CommandDriver {
+  function driverOf(script: string, environment: Record<string, string> = {}): CommandApplier {
     writeFileSync(at("rotate"), `#!/bin/sh\n${script}\n`, { mode: 0o700 });
-    return new CommandDriver(new Map([["rotate", { argv: [at("rotate"), folder], environment }]]));
+    return new CommandApplier(new Map([["rotate", { argv: [at("rotate"), folder], environment }]]));
   }
 
-  const assignment = assignmentOf({ driver: "command", settings: { command: "rotate", parameters: { port: 5432 } } });
-  const apply = (driver: CommandDriver, fields: Parameters<typeof assignmentOf>[0] = {}) =>
+  const settings = { command: "rotate", parameters: { port: 5432 } };
+  const assignment = assignmentOf({ driver: "command", settings });
+  const apply = (driver: CommandApplier, fields: Parameters<typeof assignmentOf>[0] = {}) =>
     driver.apply(assignmentOf({ ...assignment, ...fields }), permit);
   const failure = (applying: Promise<unknown>) =>
     applying.then(
       () => expect.fail("it succeeded"),
-      (error: unknown) => error as DriverError,
+      (error: unknown) => error as TargetError,
     );
   const isAlive = (pid: number) => {
     try {
@@ -51,9 +53,10 @@ describe("The driver of commands", () => {
 
   it("gives the command all that there is to know on standard input, and nothing else", async () => {
     const driver = driverOf('cat > "$1/input"; echo "$#" > "$1/arguments"; env > "$1/environment"', { REGION: "eu 1" });
+    const before = { previousValue: "before", earlierCandidates: ["not confirmed"] };
     process.env["HOLDFAST_TEST_SECRET"] = "of the gateway itself";
 
-    await apply(driver, { previousValue: "before", credentials: { admin: "root", keys: ["a", 1, true] } });
+    await apply(driver, { ...before, credentials: { admin: "root", keys: ["a", 1, true] } });
     delete process.env["HOLDFAST_TEST_SECRET"];
 
     expect(JSON.parse(read("input"))).to.deep.equal({
@@ -65,6 +68,7 @@ describe("The driver of commands", () => {
       environment: "production",
       value: "the-candidate-value",
       previous_value: "before",
+      earlier_candidates: ["not confirmed"],
       parameters: { port: 5432 },
       credentials: { admin: "root", keys: ["a", 1, true] },
     });
@@ -107,7 +111,9 @@ describe("The driver of commands", () => {
     it(`takes status ${status} for a failure that ${permanent ? "is" : "is not"} permanent`, async () => {
       const error = await failure(apply(driverOf(`echo first >&2; echo "the reason " >&2; exit ${status}`)));
 
-      expect(error).to.include({ permanent, message: `the command ended with status ${status}: the reason` });
+      const message = `the command ended with status ${status}: the reason`;
+      // What it did before, nobody knows.
+      expect(error).to.include({ code: "refused", permanent, unchanged: false, message });
     });
   }
 
@@ -120,10 +126,9 @@ describe("The driver of commands", () => {
     const driver = driverOf('touch "$1/ran"');
 
     for (const command of ["other", "../rotate", at("rotate"), "__proto__"]) {
-      const error = await failure(apply(driver, { settings: { command } }));
-      expect(error).to.include({ permanent: true });
+      const error = await failure(apply(driver, { settings: { command, parameters: {} } }));
+      expect(error).to.include({ code: "invalid", permanent: true, unchanged: true });
     }
-    expect((await failure(apply(driver, { settings: {} }))).permanent).to.equal(true);
     expect(existsSync(at("ran"))).to.equal(false);
   });
 
@@ -134,8 +139,12 @@ describe("The driver of commands", () => {
     writeFileSync(at("rotate"), "", { mode: 0o600 });
     const notExecutable = await failure(apply(driver));
 
-    expect(missing).to.include({ permanent: true, message: "the command cannot be started (ENOENT)" });
-    expect(notExecutable).to.include({ permanent: true, message: "the command cannot be started (EACCES)" });
+    expect(missing).to.include({ permanent: true, unchanged: true, message: "the command cannot be started (ENOENT)" });
+    expect(notExecutable).to.include({
+      permanent: true,
+      unchanged: true,
+      message: "the command cannot be started (EACCES)",
+    });
   });
 
   it("does not start a command when the permit has ended", async () => {

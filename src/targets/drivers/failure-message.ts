@@ -1,9 +1,20 @@
-import type { Assignment } from "../../gen/ts/holdfast/gateways/v1/gateway_link_service_pb.ts";
+import type { Assignment } from "./driver.ts";
 
 const replacement = "[redacted]";
+const longest = 1000;
 
-/** A text without what is secret of an assignment, in the ways in which programs write it. */
-export function withoutSecrets(text: string, assignment: Assignment): string {
+/**
+ * Why something failed, as it may be told and logged: in one line of at most 1000 characters, without what is secret of the
+ * assignment, in the ways in which programs write it.
+ */
+export function failureMessage(message: string, assignment: Assignment): string {
+  const line = withoutSecrets(message, assignment)
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ")
+    .trim();
+  return [...line].slice(0, longest).join("") || "no reason was given";
+}
+
+function withoutSecrets(text: string, assignment: Assignment): string {
   return secretsOf(assignment)
     .flatMap(spellings)
     .sort((one, other) => other.length - one.length)
@@ -11,8 +22,8 @@ export function withoutSecrets(text: string, assignment: Assignment): string {
 }
 
 /** Also each line of a text of several: a message may hold one of them. */
-function secretsOf({ value, previousValue, credentials }: Assignment): string[] {
-  const texts = [value, previousValue ?? "", ...leavesOf(credentials)];
+function secretsOf({ value, previousValue, earlierCandidates, credentials }: Assignment): string[] {
+  const texts = [value, previousValue ?? "", ...earlierCandidates, ...leavesOf(credentials)];
   const lines = texts.flatMap((text) => text.split(/\r?\n/));
   return [...new Set([...texts, ...texts.map((text) => text.trim()), ...lines])].filter((text) => text !== "");
 }

@@ -1,18 +1,19 @@
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { type AddressInfo, BlockList } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { expect } from "chai";
-import type { DriverError } from "../../../src/gateway/drivers/driver.ts";
-import { WebhookDriver } from "../../../src/gateway/drivers/webhook.ts";
 import { Outbound } from "../../../src/outbound/outbound.ts";
-import { assignmentOf, TestPermit } from "../assignment.ts";
+import { webhook } from "../../../src/targets/drivers/webhook.ts";
+import type { TargetError } from "../../../src/targets/target-error.ts";
+import { assignmentOf, TestPermit } from "./assignment.ts";
 
 const loopback = new BlockList();
 loopback.addAddress("127.0.0.1", "ipv4");
 
 describe("The driver of webhooks", () => {
-  const driver = new WebhookDriver(new Outbound({ allowed: loopback }));
+  const driver = webhook.open({ outbound: new Outbound({ allowed: loopback }) });
   let server: Server;
   let url: string;
   let permit: TestPermit;
@@ -39,14 +40,13 @@ describe("The driver of webhooks", () => {
   /** As the server gives it, with what is left out filled in. */
   const assignment = (settings: JsonObject = {}, credentials: JsonObject = {}) =>
     assignmentOf({
-      driver: "webhook",
       settings: { url, mode: "push", timeout_seconds: 10, headers: {}, ...settings },
       credentials: { headers: {}, ...credentials },
     });
   const failure = (applying: Promise<unknown>) =>
     applying.then(
       () => expect.fail("it succeeded"),
-      (error: unknown) => error as DriverError,
+      (error: unknown) => error as TargetError,
     );
   const bodies = () => received.map(({ body }) => JSON.parse(body));
   const about = {
@@ -63,7 +63,7 @@ describe("The driver of webhooks", () => {
     expect(minted).to.equal(undefined);
     expect(bodies()).to.deep.equal([{ event: "rotation.apply", ...about, value: "the-candidate-value" }]);
     expect(received[0]?.headers).to.include({ "content-type": "application/json" });
-    expect(received[0]?.headers["user-agent"]).to.match(/^holdfast-gateway\//);
+    expect(received[0]?.headers["user-agent"]).to.match(/^holdfast\//);
     expect(received[0]?.headers).not.to.have.property("x-holdfast-signature");
   });
 
@@ -110,7 +110,7 @@ describe("The driver of webhooks", () => {
     await driver.apply(assignment(settings, credentials), permit);
 
     expect(received[0]?.headers).to.include({ "x-tenant": "blue", authorization: "Bearer t" });
-    expect(received[0]?.headers["user-agent"]).to.match(/^holdfast-gateway\//);
+    expect(received[0]?.headers["user-agent"]).to.match(/^holdfast\//);
     expect(received[0]?.headers["x-holdfast-signature"]).to.match(/^t=/);
   });
 
@@ -162,10 +162,90 @@ describe("The driver of webhooks", () => {
     expect(error.message).to.include("ECONNREFUSED");
   });
 
-  it("does not understand settings of another kind", async () => {
-    const error = await failure(driver.apply(assignment({ mode: "pull" }), permit));
+  it("says that nothing can have been changed when nobody was reached, or the answer refuses it", async () => {
+    const unchanged: unknown[] = [];
+    for (const status of [302, 400, 429, 500, 503]) {
+      answer = { status, body: "" };
+      unchanged.push([status, (await failure(driver.apply(assignment(), permit))).unchanged]);
+    }
+    const elsewhere = { url: url.replace("127.0.0.1", "127.0.0.2") };
+    unchanged.push(["nobody", (await failure(driver.apply(assignment(elsewhere), permit))).unchanged]);
 
-    expect(error).to.include({ permanent: true });
+    expect(unchanged).to.deep.equal([
+      [302, true],
+      [400, true],
+      [429, true],
+      [500, false],
+      [503, false],
+      ["nobody", true],
+    ]);
+  });
+
+  it("does not know what a target did that did not answer in time", async () => {
+    server.removeAllListeners("request");
+
+    const error = await failure(driver.apply(assignment({ timeout_seconds: 1 }), permit));
+
+    expect(error).to.include({ code: "timed_out", permanent: false, unchanged: false });
+  });
+
+  it("does not know what a target made that answered no value", async () => {
+    const error = await failure(driver.apply(assignment({ mode: "mint" }), permit));
+
+    expect(error).to.include({ code: "invalid", unchanged: false });
+  });
+
+  it("knows no environment for what the server does itself", async () => {
+    await driver.apply({ ...assignment(), environment: null }, permit);
+
+    expect(bodies()[0]).to.include({ environment: null, value: "the-candidate-value" });
+  });
+
+  it("signs with another time when it sends the same again", async () => {
+    await driver.apply(assignment({}, { signing_secret: "key" }), permit);
+    await sleep(1100);
+    await driver.apply(assignment({}, { signing_secret: "key" }), permit);
+
+    const [first, second] = received.map(({ headers }) => headers["x-holdfast-signature"]);
+    expect(bodies()[0]).to.deep.equal(bodies()[1]);
+    expect(first).not.to.equal(second);
+  });
+
+  const settingsOf = (fields: JsonObject) => webhook.settings.safeParse({ url: "https://example.com/hook", ...fields });
+
+  it("takes settings of which only the URL is required", () => {
+    expect(settingsOf({}).data).to.deep.equal({
+      url: "https://example.com/hook",
+      mode: "push",
+      timeout_seconds: 10,
+      headers: {},
+    });
+    expect(settingsOf({ mode: null, timeout_seconds: "30", headers: null }).data).to.include({
+      mode: "push",
+      timeout_seconds: 30,
+    });
+  });
+
+  const bad: JsonObject[] = [
+    { url: "ftp://example.com" },
+    { url: "https://user:password@example.com" },
+    { url: "https://example.com/#part" },
+    { mode: "pull" },
+    { timeout_seconds: 31 },
+    { timeout_seconds: 0 },
+    { headers: { host: "other" } },
+    { headers: { "X-Holdfast-Signature": "forged" } },
+    { headers: { "x-a": "b\r\nx-c: d" } },
+    { more: true },
+  ];
+  for (const fields of bad) {
+    it(`takes no settings like ${JSON.stringify(fields)}`, () => {
+      expect(settingsOf(fields).success).to.equal(false);
+    });
+  }
+
+  it("makes values itself when it is to mint", () => {
+    expect([webhook.mints({ mode: "mint" }), webhook.mints({ mode: "push" })]).to.deep.equal([true, false]);
   });
 
   it("sends nothing once the permit has ended", async () => {
@@ -174,6 +254,14 @@ describe("The driver of webhooks", () => {
     await failure(driver.apply(assignment(), permit));
 
     expect(received).to.deep.equal([]);
+  });
+
+  it("ends with the permit, without waiting for the answer", async () => {
+    server.removeAllListeners("request");
+    const reason = new Error("the lease has ended");
+    server.on("request", () => permit.end(reason));
+
+    expect(await failure(driver.apply(assignment(), permit))).to.equal(reason);
   });
 
   it("asks for the permit once more right before it sends, by the clock and not by the signal", async () => {

@@ -39,6 +39,20 @@ export function explain(error: unknown): Explanation {
   return { lines: [String((error as Error).stack ?? error)], exitCode: exitCodes.unexpected };
 }
 
+/**
+ * Adds where to look to an answer that did not come: what was asked for may have been done, or be done still, and is not
+ * asked for twice.
+ */
+export async function orElseLook<Answer>(answer: Promise<Answer>, whereToLook: string): Promise<Answer> {
+  try {
+    return await answer;
+  } catch (error) {
+    const { lines, exitCode } = explain(error);
+    if (exitCode !== exitCodes.unavailable) throw error;
+    throw new Failure("unavailable", lines.join("\n"), [whereToLook]);
+  }
+}
+
 /** What the server says of itself; undefined when it was no Holdfast that answered. */
 function explainRefusal(error: ConnectError): Explanation | undefined {
   const [info] = error.findDetails(ErrorInfoSchema);

@@ -64,6 +64,10 @@ export async function findSecretId(api: Api, reference: string, options: PlaceOp
   return theOnlySecret(reference, await secretsOf(api, reference, await findPlace(api, options))).id;
 }
 
+/** What people call a secret, as in "DB_PASSWORD (production)". */
+export const secretName = ({ key, environment }: Pick<SecretListItem, "key" | "environment">): string =>
+  environment === undefined ? key : `${key} (${environment})`;
+
 /** The only secret of a key. */
 export function theOnlySecret(key: string, found: readonly SecretListItem[]): SecretListItem {
   const describe = ({ id, environment, status }: SecretListItem) =>

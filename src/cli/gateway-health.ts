@@ -8,6 +8,7 @@ import { durationText } from "./duration.ts";
 import { timeText } from "./output.ts";
 import { tableText } from "./table.ts";
 import { visible } from "./visible.ts";
+import type { State } from "./watch.ts";
 
 /** How gateways and environments are, as tables, and below them what could be done and what would not work. */
 export function healthText(health: GatewayHealth): string {
@@ -63,12 +64,6 @@ function readinessSentences(environment: string, readiness: Readiness, health: G
 function possible({ canActivateDr, canFailback }: EnvironmentHealth): string {
   const operations = [...(canActivateDr ? ["can fail over"] : []), ...(canFailback ? ["can fail back"] : [])];
   return operations.length === 0 ? "can neither fail over nor fail back" : operations.join(", ");
-}
-
-/** What is watched, and how it is apart from what changes all the time. */
-export interface State {
-  readonly subject: string;
-  readonly state: string;
 }
 
 /** The states of environments and gateways, each by what stays the same. */

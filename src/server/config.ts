@@ -62,6 +62,7 @@ const Settings = z.object({
   TLS_CERT_FILE: z.string().optional(),
   TLS_KEY_FILE: z.string().optional(),
   TRUSTED_PROXIES: networks,
+  OUTBOUND_ALLOWED_CIDRS: networks,
   ACCESS_TOKEN_TTL_SECONDS: seconds(3600, 300),
   RATE_LIMIT_AUTH: limit(10),
   RATE_LIMIT_API: limit(100),

@@ -1,5 +1,6 @@
 import type { EntitySchema } from "@mikro-orm/core";
 import type { Redis } from "ioredis";
+import type { Outbound } from "../outbound/outbound.ts";
 import type { AuditWriter } from "./audit/audit-writer.ts";
 import type { Config } from "./config.ts";
 import type { Database, EntityManager } from "./db/database.ts";
@@ -24,6 +25,8 @@ export interface Core {
   readonly redis: Redis;
   /** Hints to those who wait, on whichever replica. */
   readonly wakes: Wakes;
+  /** The way to places that users name. */
+  readonly outbound: Outbound;
 }
 
 /** What contexts ask of the one that keeps the identities. */
@@ -49,6 +52,8 @@ export interface Context {
   jobs?(core: Core): readonly Job[];
   /** What goes on beside the API for as long as that listens; answers how to end it, within a second or so. */
   background?(core: Core): () => Promise<void>;
+  /** What goes on where jobs run, on each replica that runs them; answers how to end it, within a second or so. */
+  work?(core: Core): () => Promise<void>;
   /** One SQL expression each, as in "select count(*) from secret". */
   readonly statistics?: Partial<Record<Statistic, string>>;
 }

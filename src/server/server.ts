@@ -3,6 +3,7 @@ import { Redis, type RedisOptions } from "ioredis";
 import { HealthService as healthDescriptor } from "../../gen/ts/holdfast/health/v1/health_service_pb.ts";
 import { RateClass } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
 import { type Responder, startResponder } from "../ocsp/responder.ts";
+import { Outbound } from "../outbound/outbound.ts";
 import { version } from "../version.ts";
 import { agents } from "./agents/context.ts";
 import { audit } from "./audit/context.ts";
@@ -18,6 +19,7 @@ import { Components, overall } from "./health/components.ts";
 import { HealthService } from "./health/health-service.ts";
 import { type Job, Jobs } from "./jobs.ts";
 import { keytabs } from "./keytabs/context.ts";
+import { links } from "./links/context.ts";
 import { Locks } from "./lock/lock.ts";
 import type { Logger } from "./logging.ts";
 import { rotation, rotationWork } from "./rotation/context.ts";
@@ -31,6 +33,7 @@ import { admitting, authorizing, recording, validating } from "./wire/chain.ts";
 import { clientAddress } from "./wire/client-address.ts";
 import { Documents } from "./wire/documents.ts";
 import { doors, type Service } from "./wire/doors.ts";
+import { finishing } from "./wire/finishing.ts";
 import { gate } from "./wire/gate.ts";
 import { holding } from "./wire/holding.ts";
 import { purgeJob, replaying } from "./wire/idempotency.ts";
@@ -43,7 +46,16 @@ import { isOwnOrigin } from "./wire/session-cookie.ts";
 import { unitOfWork } from "./wire/unit-of-work.ts";
 
 /** What the server is made of. A new context is one line here. */
-const contexts: readonly Context[] = [secrets, keytabs, agents, discovery, gateways(rotationWork), rotation, audit];
+const contexts: readonly Context[] = [
+  secrets,
+  keytabs,
+  agents,
+  discovery,
+  gateways(rotationWork),
+  rotation,
+  links,
+  audit,
+];
 
 /** Every table; the migrations are checked against them. */
 export const entities = [
@@ -113,6 +125,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     locks: new Locks(redisUrls),
     redis,
     wakes: new Wakes(redis, redisUrls[0] as string),
+    outbound: new Outbound({ allowed: config.OUTBOUND_ALLOWED_CIDRS }),
   };
   const auth = await openAuth(core);
 
@@ -125,7 +138,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   // Last of what can fail: a start that fails after it would have told nobody the administrator's secret.
   const bootstrapped = await bootstrap(core, auth);
   listener?.open();
-  const endings = listener === undefined ? [] : contexts.flatMap((context) => context.background?.(core) ?? []);
+  const endings = [
+    ...(listener === undefined ? [] : contexts.flatMap((context) => context.background?.(core) ?? [])),
+    ...(parts.has("jobs") ? contexts.flatMap((context) => context.work?.(core) ?? []) : []),
+  ];
   const jobs = [
     ...auth.jobs,
     ...contexts.flatMap((context) => context.jobs?.(core) ?? []),
@@ -180,6 +196,7 @@ async function apiListener(core: Core, auth: Auth, components: Components) {
     authorizing(features),
     validating(logger),
     preparing(services),
+    finishing(services),
     holding(services, core.locks),
     unitOfWork(auditWriter, licenseEnd),
     replaying(asKey(await seal.serviceKey("idempotency"))),

@@ -69,7 +69,9 @@ describe("the program holdfast", function () {
 
     const typed: [string, string[]][] = [
       ["holdfast sec", ["secret"]],
-      ["holdfast secret r", ["rollback", "rm", "restore"]],
+      ["holdfast secret r", ["rollback", "rotate", "rm", "restore"]],
+      ["holdfast rotation status --pro", ["--project"]],
+      ["holdfast sync f", ["force"]],
       ["holdfast secret get KEY --pro", ["--project"]],
       ["holdfast admin identity secret ", ["create", "list", "revoke", "-h", "--help"]],
       ["holdfast keytab discovered i", ["import", "ignore"]],

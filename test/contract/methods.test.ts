@@ -19,7 +19,7 @@ function withoutVariables(schema: DescMessage, message: Message): string {
     .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "<uuid>")
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
     .replaceAll(
-      /(key|copy|project|organization|identity|token|owner|user|role|host|file|gateway|environment)-[0-9a-f]{12}/g,
+      /(key|copy|project|organization|identity|token|owner|user|role|host|file|gateway|environment|template)-[0-9a-f]{12}/g,
       "<name>",
     )
     .replaceAll(/"[0-9a-f]{64}"/g, '"<hash>"')

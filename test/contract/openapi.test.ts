@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
@@ -158,6 +159,8 @@ describe("the OpenAPI document", () => {
   it("lets a request be null only where null clears a field", () => {
     expect(property("UpdateSecretRequest", "description")?.type).to.deep.equal(["string", "null"]);
     expect(property("UpdateSecretRequest", "value")?.type).to.equal("string");
+    expect(property("UpdateRotationTemplateRequest", "project_id")?.type).to.deep.equal(["string", "null"]);
+    expect(property("CreateRotationTemplateRequest", "project_id")?.type).to.equal("string");
   });
 
   it("promises every field of an answer, null where there is nothing to say, unless the field is left out then", () => {
@@ -180,6 +183,10 @@ describe("the OpenAPI document", () => {
       .to.include({ format: "password" })
       .and.not.have.property("writeOnly");
     expect(property("LoginUniversalRequest", "client_secret")).to.include({ format: "password", writeOnly: true });
+    for (const request of ["CreateLinkRequest", "UpdateLinkRequest", "UpdateRotationConfigRequest"]) {
+      expect(property(request, "credentials"), request).to.include({ writeOnly: true });
+    }
+    for (const record of ["Link", "RotationConfig"]) expect(schema(record).properties).not.to.have.key("credentials");
   });
 
   it("has maps as objects whose properties nobody knows beforehand", () => {
@@ -236,7 +243,7 @@ describe("the OpenAPI document", () => {
   });
 
   it("names the headers of pages for either envelope of lists", () => {
-    for (const id of ["ListSecrets", "ListAgents", "ListKeytabs", "ListDiscoveredKeytabs"]) {
+    for (const id of ["ListSecrets", "ListRotationTemplates", "ListAgents", "ListKeytabs", "ListDiscoveredKeytabs"]) {
       const { headers } = operation(id).responses["200"] ?? {};
       expect(headers, id).to.include.keys("X-Total-Count", "X-Page", "X-Per-Page");
     }
@@ -248,6 +255,7 @@ describe("the OpenAPI document", () => {
     expect(operation("GetKeytab").responses).not.to.have.property("304");
     expect(operation("GetKeytab").responses["200"]?.headers).to.include.keys("ETag");
     expect(parameterNames("UpdateKeytab")).to.deep.equal(["id", "If-Match"]);
+    expect(parameterNames("RotateSecret")).to.deep.equal(["id", "Idempotency-Key", "If-Match"]);
   });
 });
 
@@ -338,6 +346,36 @@ describe("a real answer", () => {
   };
   const command = { driver: "command", driver_settings: { command: "rotate-app" } };
   const byGateway = { provider: "gateway", provider_settings: command, credentials: { a: "b" } };
+  // Nothing listens on port 1.
+  const away = { provider: "webhook", provider_settings: { url: "http://127.0.0.1:1/" } };
+  const rotated = ({ secret_id }: { secret_id: string }) =>
+    server.admin.rest("POST", `${secrets}/${secret_id}/rotate`, {});
+  const templates = "/api/v1/rotation/templates";
+  const templating = (fields: object = {}) => server.admin.rest("POST", templates, { name: randomUUID(), ...fields });
+  const fullTemplate = () => ({
+    description: "d",
+    project_id: server.projectId,
+    rotation_interval_days: 90,
+    lead_time_days: 14,
+    grace_period_days: 7,
+    secret_custody_mode: "delegated",
+    is_default: true,
+  });
+  const withTemplate = (verb: string, fields?: object) => async () =>
+    server.admin.rest(verb, `${templates}/${(await templating(fullTemplate())).body.id}`, fields);
+  const linking = (secretId: string, fields: object = {}) =>
+    server.admin.rest("POST", `${secrets}/${secretId}/links`, {
+      integration: "webhook",
+      config: { url: "https://sync.example.com/hook", headers: { "x-team": "payments" } },
+      credentials: { signing_secret: "s" },
+      ...fields,
+    });
+  interface Link {
+    readonly id: string;
+    readonly secret_id: string;
+  }
+  const withLink = (verb: string, path = ({ id, secret_id }: Link) => `${secret_id}/links/${id}`, fields?: object) =>
+    withSecret(async (id) => server.admin.rest(verb, `${secrets}/${path((await linking(id)).body)}`, fields));
   const login = () => ({ client_id: server.clientId, client_secret: server.clientSecret });
 
   const answers: readonly (readonly [id: string, what: string, status: number, ask: Ask])[] = [
@@ -377,6 +415,22 @@ describe("a real answer", () => {
     ],
     ["ArchiveSecret", "", 200, withSecret((id) => server.admin.rest("POST", `${secrets}/${id}/archive`))],
     ["ListSecretVersions", "", 200, withSecret((id) => server.admin.rest("GET", `${secrets}/${id}/versions`))],
+    [
+      "ListSecretConsumers",
+      "",
+      200,
+      withSecret(async (id) => {
+        await server.admin.rest("GET", `${secrets}/${id}`);
+        return server.admin.rest("GET", `${secrets}/${id}/consumers`);
+      }),
+    ],
+    ["RotateSecret", "", 200, withSecret((id) => server.admin.rest("POST", `${secrets}/${id}/rotate`))],
+    [
+      "RotateSecret",
+      "of another version",
+      409,
+      withSecret((id) => server.admin.rest("POST", `${secrets}/${id}/rotate`, { cas: 9 })),
+    ],
     ["DeleteSecret", "", 204, withSecret((id) => server.admin.rest("DELETE", `${secrets}/${id}`))],
     ["ListProjects", "", 200, () => server.admin.rest("GET", "/api/v1/projects")],
     ["ListOrganizations", "", 200, () => server.admin.rest("GET", "/api/v1/organizations")],
@@ -486,6 +540,31 @@ describe("a real answer", () => {
       "",
       200,
       async () => server.admin.rest("GET", `/api/v1/rotation/configs/${(await executed()).id}/tasks`),
+    ],
+    ["RotateSecret", "whose target is away", 503, async () => rotated(await configOf(away))],
+    ["CreateRotationTemplate", "with the least", 201, () => templating()],
+    ["CreateRotationTemplate", "with everything", 201, () => templating(fullTemplate())],
+    ["CreateRotationTemplate", "without a name", 400, () => templating({ name: "" })],
+    ["CreateRotationTemplate", "for another organization", 403, () => templating({ organization_id: randomUUID() })],
+    ["CreateRotationTemplate", "for a project that is not there", 404, () => templating({ project_id: randomUUID() })],
+    ["ListRotationTemplates", "", 200, () => server.admin.rest("GET", `${templates}?per_page=100`)],
+    ["GetRotationTemplate", "", 200, withTemplate("GET")],
+    ["GetRotationTemplate", "that is not there", 404, () => server.admin.rest("GET", `${templates}/x`)],
+    ["UpdateRotationTemplate", "", 200, withTemplate("PUT", { is_default: true, project_id: null })],
+    ["DeleteRotationTemplate", "", 204, withTemplate("DELETE")],
+    ["CreateLink", "", 201, withSecret((id) => linking(id))],
+    ["CreateLink", "of a kind that there is not", 400, withSecret((id) => linking(id, { integration: "magic" }))],
+    ["ListLinks", "", 200, withLink("GET", ({ secret_id }) => `${secret_id}/links`)],
+    ["GetLink", "", 200, withLink("GET")],
+    ["UpdateLink", "", 200, withLink("PUT", undefined, { sync_enabled: false })],
+    ["DeleteLink", "", 204, withLink("DELETE")],
+    ["GetSyncStatus", "", 200, withLink("GET", ({ secret_id }) => `${secret_id}/sync-status`)],
+    ["ForceSync", "", 200, withLink("POST", ({ secret_id }) => `${secret_id}/force-sync`)],
+    [
+      "ForceEnvironmentSync",
+      "",
+      200,
+      withLink("POST", ({ secret_id }) => `${secret_id}/environments/production/force-sync`),
     ],
     ["ListAuditEvents", "", 200, () => server.admin.rest("GET", "/api/v1/audit-logs?per_page=100")],
     ["LoginUniversal", "", 200, () => server.anonymous.rest("POST", "/api/v1/auth/universal-auth/login", login())],

@@ -155,6 +155,29 @@ async function configId(server: TestServer): Promise<{ id: string }> {
 const rotationTask = async ({ admin }: TestServer, config: string) =>
   (await admin.rest("POST", `/api/v1/rotation/configs/${config}/execute`, {})).body;
 
+/** A template for the server's first project. */
+async function newTemplate({ admin, projectId }: TestServer) {
+  const fields = { name: anything("template"), project_id: projectId, rotation_interval_days: 30 };
+  return (await admin.rest("POST", "/api/v1/rotation/templates", fields)).body;
+}
+const templateId = async (server: TestServer) => ({ id: (await newTemplate(server)).id });
+
+const webhookLink = {
+  integration: "webhook",
+  config: { url: "https://sync.example.com/hook" },
+  credentials: { signing_secret: "s" },
+  name: "n",
+  environment: "production",
+};
+
+/** A link of a new secret, which is not written anywhere: no jobs run beside the tests of the contract. */
+async function linkIds(server: TestServer): Promise<{ id: string; link_id: string }> {
+  const { id } = await server.secret();
+  const { body } = await server.admin.rest("POST", `/api/v1/secrets/${id}/links`, webhookLink);
+  return { id, link_id: body.id };
+}
+const linkedSecretId = async (server: TestServer) => ({ id: (await linkIds(server)).id });
+
 /** A rotation that waits for the calling gateway. */
 async function queueTask(server: TestServer): Promise<void> {
   const { environment } = await callingGateway(server);
@@ -201,6 +224,11 @@ export const samples: Readonly<Record<string, Arrange>> = {
   }),
   "holdfast.secrets.v1.SecretService.DeleteSecret": secretId,
   "holdfast.secrets.v1.SecretService.ListSecretVersions": secretId,
+  "holdfast.secrets.v1.SecretService.ListSecretConsumers": async (server) => {
+    const { id } = await server.secret();
+    await server.admin.rest("GET", `/api/v1/secrets/${id}`);
+    return { id, version: 1, per_page: 10 };
+  },
   "holdfast.secrets.v1.SecretService.RollbackSecret": async (server) => ({ ...(await secretId(server)), version: 1 }),
   "holdfast.secrets.v1.SecretService.CopySecret": async (server) => ({
     ...(await secretId(server)),
@@ -496,6 +524,49 @@ export const samples: Readonly<Record<string, Arrange>> = {
     await rotationTask(server, id);
     return { id };
   },
+  "holdfast.rotation.v1.RotationConfigService.RotateSecret": async (server) => ({
+    ...(await secretId(server)),
+    value: "v2",
+    change_reason: "because",
+    expected_version: 1,
+  }),
+  "holdfast.rotation.v1.RotationTemplateService.ListRotationTemplates": async (server) => {
+    const { name, project_id } = await newTemplate(server);
+    return { search: name, project_id, per_page: 10 };
+  },
+  "holdfast.rotation.v1.RotationTemplateService.CreateRotationTemplate": ({ projectId }) => ({
+    name: anything("template"),
+    description: "d",
+    project_id: projectId,
+    rotation_interval_days: 90,
+    lead_time_days: 14,
+    grace_period_days: 7,
+    secret_custody_mode: "transient",
+  }),
+  "holdfast.rotation.v1.RotationTemplateService.GetRotationTemplate": templateId,
+  "holdfast.rotation.v1.RotationTemplateService.UpdateRotationTemplate": async (server) => ({
+    ...(await templateId(server)),
+    description: "d",
+    rotation_interval_days: 60,
+    is_default: false,
+  }),
+  "holdfast.rotation.v1.RotationTemplateService.DeleteRotationTemplate": templateId,
+  "holdfast.links.v1.LinkService.ListLinks": linkedSecretId,
+  "holdfast.links.v1.LinkService.GetLink": linkIds,
+  "holdfast.links.v1.LinkService.CreateLink": async (server) => ({ ...(await secretId(server)), ...webhookLink }),
+  "holdfast.links.v1.LinkService.UpdateLink": async (server) => ({
+    ...(await linkIds(server)),
+    name: "m",
+    config: { url: "https://sync.example.com/other" },
+    sync_enabled: false,
+  }),
+  "holdfast.links.v1.LinkService.DeleteLink": linkIds,
+  "holdfast.links.v1.LinkService.GetSyncStatus": linkedSecretId,
+  "holdfast.links.v1.LinkService.ForceSync": linkedSecretId,
+  "holdfast.links.v1.LinkService.ForceEnvironmentSync": async (server) => ({
+    ...(await linkedSecretId(server)),
+    environment: "production",
+  }),
   "holdfast.health.v1.HealthService.GetHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetDatabaseHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetSystemHealth": () => ({}),

@@ -12,7 +12,7 @@ const engines = { DATABASE_URL: "postgresql://u:p@h/d", REDIS_URL: "redis://h:63
 
 describe("The settings", () => {
   it("have the documented defaults", () => {
-    const { TRUSTED_PROXIES, ...config } = read({});
+    const { TRUSTED_PROXIES, OUTBOUND_ALLOWED_CIDRS, ...config } = read({});
 
     expect(config).to.deep.equal({
       HOST: "127.0.0.1",
@@ -35,6 +35,7 @@ describe("The settings", () => {
       BOOTSTRAP_ADMIN_USERNAME: "admin",
     });
     expect(TRUSTED_PROXIES.rules).to.deep.equal([]);
+    expect(OUTBOUND_ALLOWED_CIDRS.rules).to.deep.equal([]);
   });
 
   const bad: [string, Record<string, string>, string][] = [
@@ -111,6 +112,11 @@ describe("The settings", () => {
       "a network that is too small",
       { TRUSTED_PROXIES: "10.0.0.0/33" },
       "SERVICE_TRUSTED_PROXIES: 10.0.0.0/33 is neither",
+    ],
+    [
+      "a network to send to that is a name",
+      { OUTBOUND_ALLOWED_CIDRS: "db.internal" },
+      "SERVICE_OUTBOUND_ALLOWED_CIDRS: db.internal is neither an address nor a network (CIDR)",
     ],
     ["a token that lives no time", { ACCESS_TOKEN_TTL_SECONDS: "0" }, "SERVICE_ACCESS_TOKEN_TTL_SECONDS: "],
     ["a limit that is not a number", { RATE_LIMIT_API: "many" }, "SERVICE_RATE_LIMIT_API: "],

@@ -9,8 +9,8 @@ import {
 import type { Api } from "../../client/api.ts";
 import { askConsent } from "../ask.ts";
 import type { Json } from "../commands/options.ts";
-import { explain } from "../explain.ts";
-import { exitCodes, Failure } from "../failure.ts";
+import { orElseLook } from "../explain.ts";
+import { Failure } from "../failure.ts";
 import { isId, theOnly } from "../find.ts";
 import { heardOf, readinessText, standingOf } from "../gateway-health.ts";
 import { note, printRestRecord, say } from "../output.ts";
@@ -31,6 +31,8 @@ interface Situation extends EnvironmentHealth {
   readonly active: GatewayVitals | undefined;
 }
 
+const whereToLook = "whether it was done, holdfast gateway status says";
+
 export async function activate(environment: string, options: ActivateOptions): Promise<void> {
   const { gateway, reason = "" } = options;
   const api = openSession();
@@ -42,7 +44,10 @@ export async function activate(environment: string, options: ActivateOptions): P
   noteReadiness(situation, target);
   if (!(await isAgreed(`Fail ${environment} over to ${target?.name}?`, options))) return;
   // The gateway that was agreed on, whichever may be the better one by now.
-  const done = await telling(api(GatewayService).activateDr({ environment, gatewayId: target?.id, reason }));
+  const done = await orElseLook(
+    api(GatewayService).activateDr({ environment, gatewayId: target?.id, reason }),
+    whereToLook,
+  );
   if (options.json) return printRestRecord(ActivateDrResponseSchema, done);
   say(done.message);
   say(`fencing token ${done.fencingToken}`);
@@ -56,7 +61,7 @@ export async function failback(environment: string, options: FailbackOptions): P
   if (inTheWay !== undefined) throw new Failure("conflict", inTheWay);
   noteMove(situation, situation.active, situation.primary);
   if (!(await isAgreed(`Return ${environment} to ${situation.primary?.name}?`, options))) return;
-  const done = await telling(api(GatewayService).failback({ environment, reason }));
+  const done = await orElseLook(api(GatewayService).failback({ environment, reason }), whereToLook);
   if (options.json) return printRestRecord(FailbackResponseSchema, done);
   say(done.message);
 }
@@ -144,15 +149,4 @@ async function isAgreed(question: string, { yes }: FailbackOptions): Promise<boo
   const agreed = yes || (await askConsent(question, "agree with --yes"));
   if (!agreed) note("nothing was changed");
   return agreed;
-}
-
-/** Adds where to look to an answer that did not come: what was asked for may have been done, and is not asked for twice. */
-async function telling<Answer>(answer: Promise<Answer>): Promise<Answer> {
-  try {
-    return await answer;
-  } catch (error) {
-    const { lines, exitCode } = explain(error);
-    if (exitCode !== exitCodes.unavailable) throw error;
-    throw new Failure("unavailable", lines.join("\n"), ["whether it was done, holdfast gateway status says"]);
-  }
 }

@@ -1,4 +1,8 @@
 import {
+  RotateSecretResponseSchema,
+  RotationConfigService,
+} from "../../../gen/ts/holdfast/rotation/v1/rotation_config_service_pb.ts";
+import {
   type Secret,
   SecretListItemSchema,
   SecretSchema,
@@ -8,6 +12,7 @@ import {
 import type { Api } from "../../client/api.ts";
 import { askConsent } from "../ask.ts";
 import type { Json } from "../commands/options.ts";
+import { orElseLook } from "../explain.ts";
 import { usage } from "../failure.ts";
 import {
   findPlace,
@@ -17,6 +22,7 @@ import {
   listSecrets,
   type Place,
   type PlaceOptions,
+  secretName,
   secretsOf,
   theOnlySecret,
 } from "../find.ts";
@@ -44,6 +50,11 @@ export interface ListOptions extends SecretOptions {
 export interface RollbackOptions extends SecretOptions {
   readonly to: number;
   readonly reason?: string;
+}
+export interface RotateOptions extends SecretOptions {
+  readonly reason?: string;
+  readonly valueStdin?: boolean;
+  readonly expectVersion?: number;
 }
 export interface RestoreOptions extends SecretOptions {
   readonly ttlHours?: number;
@@ -76,11 +87,11 @@ export async function set(key: string, values: readonly string[], options: SetOp
   const fields = { value: await readValue(options.file), tags, changeReason };
   if ("id" in target) {
     const secret = await api(SecretService).updateSecret({ ...target, ...fields, description });
-    show(`updated ${nameOf(secret)} to version ${secret.version}`, secret, options);
+    show(`updated ${secretName(secret)} to version ${secret.version}`, secret, options);
   } else {
     const request = { ...target, ...fields, description: description ?? "", ttlHours };
     const secret = await api(SecretService).createSecret(request);
-    show(`created ${nameOf(secret)}, version ${secret.version}`, secret, options);
+    show(`created ${secretName(secret)}, version ${secret.version}`, secret, options);
   }
 }
 
@@ -139,7 +150,33 @@ export async function rollback(key: string, options: RollbackOptions): Promise<v
   const id = await findSecretId(api, key, options);
   const { to: version, reason: changeReason = "" } = options;
   const secret = await api(SecretService).rollbackSecret({ id, version, changeReason });
-  show(`rolled ${nameOf(secret)} back to version ${version}, which makes version ${secret.version}`, secret, options);
+  show(
+    `rolled ${secretName(secret)} back to version ${version}, which makes version ${secret.version}`,
+    secret,
+    options,
+  );
+}
+
+/** Waits for as long as the server does, and somewhat longer. */
+const rotationTimeoutMs = 40_000;
+
+export async function rotate(key: string, options: RotateOptions): Promise<void> {
+  const { reason: changeReason = "", expectVersion: expectedVersion, valueStdin } = options;
+  const api = openSession();
+  const id = await findSecretId(api, key, options);
+  const value = valueStdin ? await readValue(undefined) : undefined;
+  const rotated = await orElseLook(
+    api(RotationConfigService).rotateSecret(
+      { id, changeReason, expectedVersion, value },
+      { timeoutMs: rotationTimeoutMs },
+    ),
+    `what becomes of it, holdfast rotation status ${id} says`,
+  );
+  if (options.json) return printRestRecord(RotateSecretResponseSchema, rotated);
+  const { version, nextRotation } = rotated;
+  const next =
+    nextRotation === undefined ? "no other one is scheduled" : `the next one is due ${timeText(nextRotation)}`;
+  say(`rotated ${key} to version ${version}; ${next}`);
 }
 
 export async function remove(key: string, options: SecretOptions): Promise<void> {
@@ -154,7 +191,7 @@ export async function restore(reference: string, options: RestoreOptions): Promi
   const api = openSession();
   const id = isId(reference) ? reference : (await theOnlyAway(api, reference, options)).id;
   const secret = await api(SecretService).restoreSecret({ id, ttlHours: options.ttlHours });
-  show(`restored ${nameOf(secret)} at version ${secret.version}`, secret, options);
+  show(`restored ${secretName(secret)} at version ${secret.version}`, secret, options);
 }
 
 async function theOnlyAway(api: Api, key: string, options: PlaceOptions) {
@@ -170,10 +207,8 @@ export async function copy(key: string, options: CopyOptions): Promise<void> {
   const targetProjectId = toProject === undefined ? undefined : await findProjectId(api, toProject);
   const request = { id, targetProjectId, targetEnvironment, key: newKey, changeReason };
   const secret = await api(SecretService).copySecret(request);
-  show(`copied ${key} to ${nameOf(secret)}`, secret, options);
+  show(`copied ${key} to ${secretName(secret)}`, secret, options);
 }
-
-const nameOf = ({ key, environment }: Secret) => (environment === undefined ? key : `${key} (${environment})`);
 
 function show(sentence: string, secret: Secret, options: Json): void {
   if (options.json) printRestRecord(SecretSchema, secret);

@@ -5,6 +5,7 @@ import type {
   ListOptions,
   RestoreOptions,
   RollbackOptions,
+  RotateOptions,
   SecretOptions,
   SetOptions,
 } from "../actions/secret.ts";
@@ -70,6 +71,20 @@ export function declareSecretCommands(program: Command): void {
     .option("--reason <text>", "goes into the history and the audit log")
     .addHelpText("after", examples('holdfast secret rollback DB_PASSWORD --to 3 --reason "bad deploy"'))
     .action(async (key: string, options: RollbackOptions) => (await actions()).rollback(key, options));
+
+  onSecret(secret, "rotate", "give a secret a new value now, by its rotation configuration, and wait until it has it")
+    .addOption(jsonOption())
+    .option("--value-stdin", "take the new value from standard input: for the provider generated_value alone")
+    .option("--expect-version <number>", "do nothing unless this is the current version", wholeNumber)
+    .option("--reason <text>", "goes into the history and the audit log")
+    .addHelpText(
+      "after",
+      examples(
+        'holdfast secret rotate DB_PASSWORD --reason "somebody left"',
+        "openssl rand -hex 32 | tr -d '\\n' | holdfast secret rotate API_KEY --value-stdin",
+      ),
+    )
+    .action(async (key: string, options: RotateOptions) => (await actions()).rotate(key, options));
 
   onSecret(secret, "rm", "delete a secret; it can be restored")
     .addOption(yesOption())

@@ -12,7 +12,7 @@ import { type CallingGateway, callingGateway } from "./calling-gateway.ts";
 import { shareEnvironment } from "./environment-lock.ts";
 import type { GatewayCore } from "./gateway-core.ts";
 import type { Task, TaskContent } from "./gateway-work.ts";
-import { endBadly } from "./task-endings.ts";
+import { cancelClaimed, endBadly } from "./task-endings.ts";
 import { auditedOf, workColumns } from "./task-record.ts";
 
 interface ClaimedTask extends Task {
@@ -100,7 +100,7 @@ async function claimNext(
 
 function assignmentOf(
   { id, claimId, type, attempt, secretId, environment }: ClaimedTask,
-  { key, driver, settings, credentials, value, previousValue }: TaskContent,
+  { key, driver, settings, credentials, value, previousValue, earlierCandidates }: TaskContent,
   timeoutSeconds: number,
 ): MessageInitShape<typeof AssignmentSchema> {
   return {
@@ -117,6 +117,7 @@ function assignmentOf(
     credentials,
     value,
     previousValue,
+    earlierCandidates: [...earlierCandidates],
   };
 }
 
@@ -139,15 +140,8 @@ async function contentOrEnd(
   }
 }
 
-/** The task ends as if nobody had ever claimed it: nobody outside has seen that. */
 async function cancel(call: Call, task: ClaimedTask): Promise<void> {
-  await run(
-    call.em,
-    `update gateway_task set status = 'cancelled', finished_at = now(), error = 'the secret or its configuration is gone',
-       claim_id = null, fencing_token = null, claimed_at = null, deadline_at = null
-     where id = $1 and organization_id = $2 and status = 'running' and claim_id = $3`,
-    [task.id, task.organizationId, task.claimId],
-  );
+  await cancelClaimed(call.em, task);
   call.alsoRecord("task.cancel", { id: task.id, details: auditedOf(task) }, true);
 }
 
@@ -157,7 +151,8 @@ async function giveUp(call: Call, task: ClaimedTask, work: GatewayCore["work"]):
     .add("t.organization_id = ?", task.organizationId)
     .add("t.claim_id = ?", task.claimId);
   const error = "what it takes cannot be read";
-  const ended = await endBadly(call.em, where, { status: "failed", error, nextGatewayId: null, permanent: true });
+  const ending = { status: "failed", error, nextGatewayId: null, permanent: true, unchanged: true } as const;
+  const ended = await endBadly(call.em, where, ending);
   await work.failed(call.em, ended);
   call.alsoRecord("task.complete", { id: task.id, details: { ...auditedOf(task), status: "failed", error } }, true);
 }

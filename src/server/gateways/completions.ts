@@ -13,9 +13,9 @@ import { staleToken } from "./claims.ts";
 import { shareEnvironment } from "./environment-lock.ts";
 import type { GatewayCore } from "./gateway-core.ts";
 import type { FailedTask, Task } from "./gateway-work.ts";
-import { endBadly, givenUp } from "./task-endings.ts";
+import { endBadly } from "./task-endings.ts";
 import { auditedOf, workColumns } from "./task-record.ts";
-import { gatewayTopic } from "./task-streams.ts";
+import { gatewayTopic, taskTopic } from "./task-streams.ts";
 
 type Answer = MessageInitShape<typeof CompleteTaskResponseSchema>;
 
@@ -38,14 +38,16 @@ export async function completeTask(
   if (outcome.case === "failed") {
     const [task] = await fail(call, request, outcome.value);
     if (task === undefined) return answerAgain(call, request);
-    await work.failed(call.em, givenUp([task]));
+    await work.failed(call.em, [task]);
     if (task.retryId !== null) call.afterCommit(async () => wakes.wake(gatewayTopic(id)));
     about(call, task, { status, permanent: outcome.value.permanent, retry_id: task.retryId });
+    call.afterCommit(async () => wakes.wake(taskTopic(task)));
   } else {
     const task = await succeed(call, request);
     if (task === undefined) return answerAgain(call, request);
     about(call, task, { status });
     await work.succeeded(call, task, outcome.value?.value);
+    call.afterCommit(async () => wakes.wake(taskTopic(task)));
   }
   return { status };
 }
@@ -84,12 +86,13 @@ async function succeed(call: Call, request: CompleteTaskRequest): Promise<Task |
 }
 
 /** Who reports under the current token is the one that tries again. */
-const fail = (call: Call, request: CompleteTaskRequest, { message, permanent }: TaskFailed) =>
+const fail = (call: Call, request: CompleteTaskRequest, { message, permanent, unchanged }: TaskFailed) =>
   endBadly(call.em, claimed(call, request), {
     status: "failed",
     error: message,
     nextGatewayId: request.gatewayId,
     permanent,
+    unchanged,
   });
 
 /** What was answered to a report that came before; throws ABORTED when there was none in time. */

@@ -2,12 +2,12 @@ import { GatewayLinkService as gatewayLink } from "../../../gen/ts/holdfast/gate
 import { GatewayService as gatewayAdministration } from "../../../gen/ts/holdfast/gateways/v1/gateway_service_pb.ts";
 import type { Context, Core } from "../context.ts";
 import type { Exclusion } from "../wire/holding.ts";
-import { EnvironmentLock, Gateway, GatewayTask, GatewayMonitor as MonitorRow } from "./gateway.ts";
+import { EnvironmentLock, Gateway, GatewayMonitor, GatewayTask } from "./gateway.ts";
 import type { GatewayCore } from "./gateway-core.ts";
 import { GatewayLinkService } from "./gateway-link-service.ts";
 import { GatewayService } from "./gateway-service.ts";
 import type { MakeGatewayWork } from "./gateway-work.ts";
-import { GatewayMonitor } from "./monitor.ts";
+import { gatewayMonitor } from "./monitor.ts";
 import { purgeJob } from "./purge.ts";
 import { timingOf } from "./timing.ts";
 
@@ -27,7 +27,7 @@ export function gateways(makeWork: MakeGatewayWork): Context {
     return found;
   };
   return {
-    entities: [Gateway, EnvironmentLock, MonitorRow, GatewayTask],
+    entities: [Gateway, EnvironmentLock, GatewayMonitor, GatewayTask],
     services: (core) => [
       {
         descriptor: gatewayAdministration,
@@ -38,7 +38,7 @@ export function gateways(makeWork: MakeGatewayWork): Context {
     ],
     jobs: (core) => [purgeJob(core)],
     background: (core) => {
-      const monitor = new GatewayMonitor(coreOf(core));
+      const monitor = gatewayMonitor(coreOf(core));
       monitor.start();
       return () => monitor.stop();
     },

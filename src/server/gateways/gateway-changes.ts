@@ -48,9 +48,9 @@ export async function handOver(
 ): Promise<HandOver> {
   const token = holderId === null ? undefined : await giveEnvironment(em, environment, holderId);
   if (holderId === null) await releaseEnvironment(em, environment);
-  const { moved, requeued, failed } = await rerouteTasks(em, environment, holderId);
-  if (failed.length > 0) await work.failed(em, failed);
-  const tasks = { tasks_moved: moved, tasks_requeued: requeued };
+  const { moved, ended } = await rerouteTasks(em, environment, holderId);
+  await work.failed(em, ended);
+  const tasks = { tasks_moved: moved, tasks_requeued: ended.filter(({ retryId }) => retryId !== null).length };
   return token === undefined ? tasks : { fencing_token: String(token), ...tasks };
 }
 

@@ -82,26 +82,26 @@ export const consecutiveFailures = ({ seconds_silent }: GatewayRow, { heartbeatT
 
 /** What is told of a gateway. */
 export const answerGateway = (row: GatewayRow, timing: Timing): MessageInitShape<typeof pb.GatewaySchema> => ({
-  id: row.id,
+  ...standingOf(row, timing),
   organizationId: row.organization_id,
-  name: row.name,
-  environment: row.environment,
-  role: row.role,
-  activationStatus: row.activation_status,
-  lastHeartbeat: timestampOf(row.last_heartbeat),
-  consecutiveFailures: consecutiveFailures(row, timing),
   hostname: row.hostname,
   version: row.version,
   region: row.region,
   identityClientId: row.identity_client_id,
   holdsLock: row.fencing_token !== null,
-  deactivatedAt: timestampOf(row.deactivated_at),
   registeredAt: timestampOf(row.registered_at),
   updatedAt: timestampOf(row.updated_at),
 });
 
 /** What is told of whether a gateway is alive. */
 export const answerVitals = (row: GatewayRow, timing: Timing): MessageInitShape<typeof pb.GatewayVitalsSchema> => ({
+  ...standingOf(row, timing),
+  secondsSinceHeartbeat: Math.floor(row.seconds_since_heartbeat),
+  healthy: isHealthy(row, timing),
+});
+
+/** Who it is, and how it stands. */
+const standingOf = (row: GatewayRow, timing: Timing) => ({
   id: row.id,
   name: row.name,
   environment: row.environment,
@@ -109,7 +109,5 @@ export const answerVitals = (row: GatewayRow, timing: Timing): MessageInitShape<
   activationStatus: row.activation_status,
   lastHeartbeat: timestampOf(row.last_heartbeat),
   consecutiveFailures: consecutiveFailures(row, timing),
-  secondsSinceHeartbeat: Math.floor(row.seconds_since_heartbeat),
-  healthy: isHealthy(row, timing),
   deactivatedAt: timestampOf(row.deactivated_at),
 });

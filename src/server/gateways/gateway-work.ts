@@ -18,11 +18,15 @@ export interface Task {
   readonly changeReason: string;
 }
 
-/** A task that ended badly, and is not tried again. */
+/** A task that ended badly. */
 export interface FailedTask extends Omit<Task, "gatewayId"> {
   readonly gatewayId: string | null;
   readonly status: "failed" | "timed_out";
   readonly error: string;
+  /** Whether everything outside is certainly as it was before. */
+  readonly unchanged: boolean;
+  /** The task that tries again, if any does. */
+  readonly retryId: string | null;
 }
 
 /** What a gateway is given with a task. */
@@ -35,6 +39,8 @@ export interface TaskContent {
   readonly credentials: JsonObject;
   readonly value: string;
   readonly previousValue: string | undefined;
+  /** What the target may have instead of it; the newest first. */
+  readonly earlierCandidates: readonly string[];
 }
 
 /** How much of an environment would work after a failover. */
@@ -62,7 +68,7 @@ export interface GatewayWork {
   content(call: Call, task: Task): Promise<TaskContent | undefined>;
   /** The task is done; `value` is what the target made itself, where it does. Throws a Refusal when that cannot be used. */
   succeeded(call: Call, task: Task, value: string | undefined): Promise<void>;
-  /** These are not tried again. */
+  /** These ended badly, those that are tried again too. */
   failed(em: EntityManager, tasks: readonly FailedTask[]): Promise<void>;
   /** Cancels pending tasks whose secret or configuration is gone. */
   cancelOrphaned(em: EntityManager): Promise<void>;

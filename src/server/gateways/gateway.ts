@@ -112,6 +112,10 @@ export const GatewayTask = defineEntity({
     deadlineAt: time().nullable(),
     finishedAt: time().nullable(),
     error: p.text().nullable(),
+    /** Of a rotation that succeeded: the version that it made. */
+    version: p.integer().nullable(),
+    /** A rotation ended with nobody knowing whether the target has the new value. */
+    unresolved: p.boolean().default(false),
   },
   uniques: [
     {
@@ -134,6 +138,11 @@ export const GatewayTask = defineEntity({
       name: "gateway_task_open_index",
       properties: ["organizationId", "environment"],
       where: "status in ('pending', 'running')",
+    },
+    {
+      name: "gateway_task_server_index",
+      properties: ["createdAt", "id"],
+      where: "environment is null and status in ('pending', 'running')",
     },
     { name: "gateway_task_deadline_at_index", properties: ["deadlineAt"], where: "status = 'running'" },
     { name: "gateway_task_finished_at_index", properties: ["finishedAt"], where: "finished_at is not null" },

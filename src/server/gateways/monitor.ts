@@ -1,63 +1,30 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { type EntityManager, run } from "../db/database.ts";
 import { asSystem } from "../jobs.ts";
+import { attempting, Rounds } from "../rounds.ts";
 import type { GatewayCore } from "./gateway-core.ts";
 import { failSilent, silentEnvironments } from "./silence.ts";
 import { endOverdueTasks } from "./task-routing.ts";
 import type { Timing } from "./timing.ts";
-
-/** How long an end waits for the round that runs. */
-const longestEndMs = 1000;
 
 /** Locked in one statement at most. */
 const batchSize = 5000;
 
 /**
  * Looks after the gateways and their tasks, beside the API: who could hear a gateway judges its silence. All replicas
- * run it, and one of them at a time does it.
+ * do it, and one of them at a time.
  */
-export class GatewayMonitor {
-  readonly #core: GatewayCore;
-  readonly #stopping = new AbortController();
-  #running: Promise<void> | undefined;
-
-  constructor(core: GatewayCore) {
-    this.#core = core;
-  }
-
-  /** The first round is at once. */
-  start(): void {
-    this.#running ??= this.#run();
-  }
-
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await Promise.race([this.#running, sleep(longestEndMs, undefined, { ref: false })]);
-  }
-
-  async #run(): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      await lookAfterGateways(this.#core, signal);
-      await sleep(this.#core.timing.monitorInterval * 1000, undefined, { signal, ref: false }).catch(() => {});
-    }
-  }
-}
+export const gatewayMonitor = (core: GatewayCore): Rounds =>
+  new Rounds(async (signal) => {
+    await lookAfterGateways(core, signal);
+    return core.timing.monitorInterval * 1000;
+  });
 
 /**
  * One round, unless a replica has just had one; answers whether there was. What cannot be done is logged and left to the
  * next round, and keeps nothing else from being done.
  */
 export async function lookAfterGateways(core: GatewayCore, signal?: AbortSignal): Promise<boolean> {
-  const attempt = async <T>(what: string, work: () => Promise<T>): Promise<T | undefined> => {
-    if (signal?.aborted) return undefined;
-    try {
-      return await work();
-    } catch (err) {
-      if (!signal?.aborted) core.logger.warn({ err }, `${what} failed and will be tried again`);
-      return undefined;
-    }
-  };
+  const attempt = attempting(core.logger, signal);
   const heardUntil = await attempt("a round of the gateway monitor", () => beginRound(core));
   if (heardUntil === undefined) return false;
   const silent = await attempt("finding silent gateways", () => silentEnvironments(core, heardUntil));

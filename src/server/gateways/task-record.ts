@@ -3,7 +3,7 @@ import type { TaskSchema } from "../../../gen/ts/holdfast/gateways/v1/gateway_se
 import type { Queries } from "../db/database.ts";
 import type { Conditions } from "../db/page.ts";
 import { timestampOf } from "../db/timestamp.ts";
-import type { FailedTask, Task } from "./gateway-work.ts";
+import type { FailedTask } from "./gateway-work.ts";
 
 /** A task, as `taskColumns` read it. */
 export interface TaskRow {
@@ -35,7 +35,13 @@ export const workColumns = `t.id, t.organization_id as "organizationId", t.envir
   t.change_reason as "changeReason"`;
 
 /** What the audit log keeps of a task. */
-export const auditedOf = ({ type, configId, secretId, attempt, gatewayId }: Task | FailedTask) => ({
+export const auditedOf = ({
+  type,
+  configId,
+  secretId,
+  attempt,
+  gatewayId,
+}: Pick<FailedTask, "attempt" | "configId" | "gatewayId" | "secretId" | "type">) => ({
   type,
   config_id: configId,
   secret_id: secretId,

@@ -1,4 +1,3 @@
-import { systemEvent } from "../audit/audit-writer.ts";
 import { type EntityManager, run } from "../db/database.ts";
 import { Conditions } from "../db/page.ts";
 import { conflict } from "../errors.ts";
@@ -6,8 +5,7 @@ import { asSystem } from "../jobs.ts";
 import { type Environment, shareEnvironment } from "./environment-lock.ts";
 import type { GatewayCore } from "./gateway-core.ts";
 import type { FailedTask } from "./gateway-work.ts";
-import { type EndedTask, endBadly, givenUp } from "./task-endings.ts";
-import { auditedOf } from "./task-record.ts";
+import { endBadly, timeoutOf } from "./task-endings.ts";
 import { gatewayTopic } from "./task-streams.ts";
 
 /** A rotation to be done by a gateway. */
@@ -65,13 +63,13 @@ export async function queueTask(em: EntityManager, draft: TaskDraft): Promise<Qu
 
 /**
  * Gives the rotations of an environment to who holds it now, in the transaction that has locked it (G-8.9). What was
- * running ends, as nobody may report it any more, and is tried again; `failed` are those whose last attempt that was.
+ * running ends, as nobody may report it any more, and is tried again where it may be; `ended` are those.
  */
 export async function rerouteTasks(
   em: EntityManager,
   { organizationId, environment }: Environment,
   holderId: string | null,
-): Promise<{ moved: number; requeued: number; failed: FailedTask[] }> {
+): Promise<{ moved: number; ended: FailedTask[] }> {
   const moved = await movePending(em, { organizationId, environment }, holderId);
   // Whoever is active has no more checks to make of what it does itself.
   await run(
@@ -86,8 +84,7 @@ export async function rerouteTasks(
     error: "the gateway was fenced before it reported",
     nextGatewayId: holderId,
   });
-  const failed = givenUp(ended);
-  return { moved, requeued: ended.length - failed.length, failed };
+  return { moved, ended };
 }
 
 /** Gives who holds a locked environment the rotations that nobody has begun; answers how many were not its own already. */
@@ -151,23 +148,13 @@ async function endOverdueOf({ db, audit, work, timing, wakes }: GatewayCore, env
       error: `timed out after ${timing.taskTimeout} s`,
       nextGatewayId: holder?.gatewayId ?? null,
     });
-    await work.failed(em, givenUp(ended));
+    await work.failed(em, ended);
     await audit.record(em, ended.map(timeoutOf));
     return { holder, ended };
   });
   if (holder !== undefined && ended.some(({ retryId }) => retryId !== null)) wakes.wake(gatewayTopic(holder.gatewayId));
   return ended.length;
 }
-
-const timeoutOf = (task: EndedTask) =>
-  systemEvent({
-    organizationId: task.organizationId,
-    action: "task.timeout",
-    resourceType: "task",
-    resourceId: task.id,
-    resourceName: null,
-    details: { ...auditedOf(task), retry_id: task.retryId },
-  });
 
 const ofEnvironment = ({ organizationId, environment }: Environment) =>
   new Conditions().add("t.organization_id = ?", organizationId).add("t.environment = ?", environment);

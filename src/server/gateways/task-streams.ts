@@ -21,6 +21,9 @@ interface News extends StandingRow {
 /** What wakes the streams of a gateway: it has a task, or stands differently. */
 export const gatewayTopic = (gatewayId: string) => `gateway:${gatewayId}`;
 
+/** What wakes those who wait for the end of a task: one of the same secret has ended. */
+export const taskTopic = ({ secretId }: { readonly secretId: string }) => `task:${secretId}`;
+
 const mostCounted = 1000;
 /** Who has left tasks lying that it was told of is told of them again: its claim may have failed. */
 const remindMs = 5000;

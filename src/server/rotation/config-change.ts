@@ -3,9 +3,10 @@ import { type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import * as pb from "../../../gen/ts/holdfast/rotation/v1/rotation_config_service_pb.ts";
+import { anyObject } from "../../targets/settings.ts";
 import { invalidField } from "../errors.ts";
+import { checked, checkSize } from "../wire/free-json.ts";
 import { mentions } from "../wire/update-mask.ts";
-import { anyObject, checked, checkSize } from "./free-json.ts";
 
 const mostSettingsBytes = 64 * 1024;
 const mostCredentialsBytes = 32 * 1024;
@@ -19,6 +20,7 @@ export interface ConfigChange {
   readonly settings: JsonObject | undefined;
   readonly credentials: JsonObject | null | undefined;
   readonly gatewayEnvironment: string | null | undefined;
+  readonly gracePeriodDays: number | undefined;
 }
 
 /** What a request mentions (gaps 3.1). Throws VALIDATION_ERROR for what would be wrong with any configuration. */
@@ -34,6 +36,7 @@ export function readChange(request: pb.UpdateRotationConfigRequest): ConfigChang
     settings: oneOf("provider_settings", settings, provider?.settings ?? undefined),
     credentials: oneOf("credentials", credentials, provider?.credentials),
     gatewayEnvironment: mentioned("gateway_environment") ? (request.gatewayEnvironment ?? null) : undefined,
+    gracePeriodDays: mentioned("grace_period_days") ? request.gracePeriodDays : undefined,
   };
   if (change.settings !== undefined) checkSize(change.settings, "provider_settings", mostSettingsBytes);
   if (change.credentials != null) checkSize(change.credentials, "credentials", mostCredentialsBytes);

@@ -26,6 +26,7 @@ export interface ConfigRow {
   readonly credentials: Buffer | null;
   /** Whose active gateway applies the value; none where the server does. */
   readonly gatewayEnvironment: string | null;
+  readonly gracePeriodDays: number;
   readonly lastStatus: "never" | "running" | "succeeded" | "failed";
   readonly lastErrorCode: string | null;
   readonly lastErrorMessage: string | null;
@@ -40,7 +41,7 @@ const columns = `s.rotation_config_id as id, s.id as "secretId", s.organization_
   s.rotation_interval_days as "intervalDays", s.next_rotation as "nextRotation", s.last_rotated as "lastRotated",
   s.created_at as "createdAt", coalesce(c.provider, '${usualProvider}') as provider,
   coalesce(c.provider_settings, '${JSON.stringify(usualSettings)}') as settings, c.credentials,
-  c.gateway_environment as "gatewayEnvironment", coalesce(c.last_status, 'never') as "lastStatus",
+  c.gateway_environment as "gatewayEnvironment", coalesce(c.grace_period_days, 0) as "gracePeriodDays", coalesce(c.last_status, 'never') as "lastStatus",
   c.last_error_code as "lastErrorCode", c.last_error_message as "lastErrorMessage", c.last_error_at as "lastErrorAt",
   coalesce(c.consecutive_failures, 0) as "consecutiveFailures", coalesce(c.updated_at, s.created_at) as "updatedAt"`;
 
@@ -80,4 +81,5 @@ export const answerConfig = (row: ConfigRow): MessageInitShape<typeof RotationCo
   consecutiveFailures: row.consecutiveFailures,
   createdAt: timestampOf(row.createdAt),
   updatedAt: timestampOf(row.updatedAt),
+  gracePeriodDays: row.gracePeriodDays,
 });

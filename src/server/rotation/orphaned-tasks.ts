@@ -22,7 +22,7 @@ const cancelOrphaned = `with orphaned as (
       else 'the secret is not active' end as error
     from gateway_task t
     left join secret s on s.id = t.secret_id and s.organization_id = t.organization_id
-    left join rotation_config c on c.id = t.config_id and c.secret_id = s.id and c.gateway_environment = t.environment
+    left join rotation_config c on c.id = t.config_id and c.secret_id = s.id and c.gateway_environment is not distinct from t.environment
     where t.status = 'pending' and (c.id is null or not (${isActive}))
     limit $1 for update of t skip locked)
   update gateway_task t set status = 'cancelled', finished_at = now(), error = orphaned.error

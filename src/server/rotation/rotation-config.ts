@@ -20,13 +20,23 @@ export const RotationConfig = defineEntity({
     credentials: p.blob().nullable(),
     /** Whose active gateway applies the value; none where the server does. */
     gatewayEnvironment: p.text().nullable(),
-    /** The value to be, sealed under the secret's key: the same for all attempts, gone when the last one ends (G-3.2). */
+    /** How long after a rotation the value before is to be of use still; nothing happens then by itself. */
+    gracePeriodDays: p.integer().default(0),
+    /** The value to be, sealed under the secret's key: the same for up to three attempts, gone with success (G-3.2). */
     candidate: p.blob().nullable(),
+    /** How often the candidate was handed to whoever applies it. */
+    candidateAttempts: p.integer().default(0),
+    /** An attempt ended with nobody knowing whether the target has the candidate. */
+    unresolved: p.boolean().default(false),
+    /** Candidates given up that the target may have all the same: a JSON array, sealed under the secret's key. */
+    earlierCandidates: p.blob().nullable(),
     lastStatus: p.enum(["never", "running", "succeeded", "failed"] as const).default("never"),
     lastErrorCode: p.text().nullable(),
     lastErrorMessage: p.text().nullable(),
     lastErrorAt: time().nullable(),
     consecutiveFailures: p.integer().default(0),
+    /** When it was last recorded that rotations fail: with the first failure, and daily then (G-3.3). */
+    failureToldAt: time().nullable(),
     updatedAt: updatedAt(),
   },
   uniques: [{ name: "rotation_config_secret_id_key", properties: ["secretId"] }],

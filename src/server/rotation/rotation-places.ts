@@ -15,3 +15,6 @@ export const credentialsPlace = place("rotation.credentials");
 
 /** Where the value to be is sealed to, under the secret's key. */
 export const candidatePlace = place("rotation.candidate");
+
+/** Where the candidates given up that the target may have are sealed to: a JSON array, under the secret's key. */
+export const earlierCandidatesPlace = place("rotation.earlier_candidates");

@@ -21,7 +21,7 @@ export const rotationWork: MakeGatewayWork = ({ config, seal, audit, wakes }) =>
     },
     async failed(em, tasks) {
       const { checks = [], rotations = [] } = Object.groupBy(tasks, (task) => (isCheck(task) ? "checks" : "rotations"));
-      await rotationsFailed(em, rotations);
+      await rotationsFailed(em, audit, rotations);
       await noteChecks(em, checks);
     },
     cancelOrphaned: (em) => cancelOrphanedTasks(em, audit),

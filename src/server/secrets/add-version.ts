@@ -21,21 +21,21 @@ interface VersionDraft {
  * two writers make two versions, one after the other. `key` is the secret's own.
  */
 export async function addVersion(
-  call: Call,
+  { em, now }: Pick<Call, "em" | "now">,
   seal: Seal,
   secret: Secret,
   key: KeyObject,
   { value, changeType, createdBy, reason, source }: VersionDraft,
 ): Promise<number> {
   const { id, organizationId } = secret;
-  const version = secret.addVersion(call.now);
+  const version = secret.addVersion(now);
   const sealed = seal.seal(key, valuePlace(organizationId, id, version), value);
   await run(
-    call.em,
+    em,
     `insert into secret_version
        (secret_id, version, organization_id, sealed, created_at, created_by, change_type, change_reason, source_version)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    [id, version, organizationId, sealed, call.now, createdBy, changeType, reason, source ?? null],
+    [id, version, organizationId, sealed, now, createdBy, changeType, reason, source ?? null],
   );
   return version;
 }

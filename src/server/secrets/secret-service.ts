@@ -1,17 +1,18 @@
 import type { KeyObject } from "node:crypto";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import * as pb from "../../../gen/ts/holdfast/secrets/v1/secret_service_pb.ts";
 import { authorizeInProject, findProject } from "../auth/find-project.ts";
 import { millis } from "../db/columns.ts";
 import { run } from "../db/database.ts";
 import { Conditions, fetchPage } from "../db/page.ts";
+import { timestampOf } from "../db/timestamp.ts";
 import { duplicate, invalidField, notFound, referenceNotFound, violates } from "../errors.ts";
 import type { Seal } from "../seal/seal.ts";
 import { type Call, callOf } from "../wire/call.ts";
 import { expectVersion } from "../wire/expected-version.ts";
 import { mentions } from "../wire/update-mask.ts";
 import { addVersion } from "./add-version.ts";
+import { listConsumers } from "./consumers.ts";
 import { dataKeyOf } from "./data-key.ts";
 import { expireKey, recordExpiry } from "./expiry.ts";
 import { findActive, findInAnyState } from "./find-secret.ts";
@@ -29,6 +30,7 @@ interface VersionRow {
   readonly change_type: string;
   readonly change_reason: string;
   readonly source_version: number | null;
+  readonly grace_ends_at: number | null;
 }
 
 /** The methods of secret_service.proto. */
@@ -150,11 +152,18 @@ export class SecretService implements ServiceImpl<typeof pb.SecretService> {
     const call = callOf(context);
     const secret = await findActive(call, id);
     const rows = await call.query<VersionRow>(
-      `select version, ${millis("created_at")} as created_at, created_by, change_type, change_reason, source_version
+      `select version, ${millis("created_at")} as created_at, created_by, change_type, change_reason, source_version,
+         ${millis("grace_ends_at")} as grace_ends_at
        from secret_version where secret_id = $1 order by version desc`,
       [secret.id],
     );
     return { data: rows.map(versionAnswer) };
+  }
+
+  async listSecretConsumers({ id, ...selection }: pb.ListSecretConsumersRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const secret = await findActive(call, id);
+    return listConsumers(call, secret.id, selection);
   }
 
   async rollbackSecret(request: pb.RollbackSecretRequest, context: HandlerContext) {
@@ -258,9 +267,10 @@ function isKnown(call: Call, version: number): boolean {
 
 const versionAnswer = (row: VersionRow) => ({
   version: row.version,
-  createdAt: timestampFromMs(Math.round(row.created_at)),
+  createdAt: timestampOf(row.created_at),
   createdBy: row.created_by,
   changeType: row.change_type,
   changeReason: row.change_reason,
   sourceVersion: row.source_version ?? undefined,
+  graceEndsAt: timestampOf(row.grace_ends_at),
 });

@@ -39,6 +39,8 @@ const SecretTable = defineEntity({
     rotationIntervalDays: p.integer().nullable(),
     lastRotated: time().nullable(),
     nextRotation: time().nullable(),
+    /** When the scheduler looks at it next, at the latest: when a rotation is due, or a failed one to be tried again. */
+    rotationDueAt: time().nullable(),
     /** Of the one rotation configuration that every secret has. */
     rotationConfigId: p.uuid().defaultRaw("uuidv7()").unique("secret_rotation_config_id_key"),
     /** Judged by the database's clock, which all replicas share. */
@@ -62,6 +64,11 @@ const SecretTable = defineEntity({
       where: "expires_at is not null and status <> 'deleted'",
     },
     { name: "secret_organization_id_index", properties: ["organizationId"] },
+    {
+      name: "secret_rotation_due_at_index",
+      properties: ["rotationDueAt"],
+      where: "rotation_due_at is not null and status = 'active'",
+    },
   ],
   filters: tenantFilter,
 });
@@ -102,6 +109,8 @@ export class Secret extends SecretTable.class {
     this.deletedAt = null;
     this.updatedAt = now;
     if (this.rotationEnabled && this.nextRotation != null && this.nextRotation <= now) this.scheduleFrom(now);
+    // A rotation may have been broken off when the secret was left; only the scheduler knows.
+    this.rotationDueAt = now;
   }
 
   /** Numbers only rise, so a rollback is a new version too. Returns the new number. */
@@ -121,7 +130,10 @@ export class Secret extends SecretTable.class {
     this.updatedAt = now;
   }
 
-  /** What is left out stays as it is, and so does all when nothing differs; `next_rotation` exists only while rotation is enabled (G-2.5). */
+  /**
+   * What is left out stays as it is, and so does all when nothing differs; `next_rotation` exists only while rotation is
+   * enabled (G-2.5). Another interval counts from when the one before began: the last rotation, or enabling (G-3.3).
+   */
   setRotation(now: Date, enabled: boolean | undefined, intervalDays: number | undefined): void {
     const wasEnabled = this.rotationEnabled;
     const hadInterval = this.rotationIntervalDays;
@@ -131,9 +143,8 @@ export class Secret extends SecretTable.class {
     if (!this.rotationEnabled) this.nextRotation = null;
     else {
       this.rotationIntervalDays ??= defaultIntervalDays;
-      const base = this.lastRotated ?? now;
-      if (!wasEnabled) this.scheduleFrom(now);
-      else if (this.rotationIntervalDays !== hadInterval) this.scheduleFrom(base);
+      if (!wasEnabled || this.nextRotation == null) this.scheduleFrom(now);
+      else this.scheduleFrom(new Date(this.nextRotation.getTime() - (hadInterval ?? defaultIntervalDays) * dayMs));
     }
     this.updatedAt = now;
   }
@@ -141,12 +152,15 @@ export class Secret extends SecretTable.class {
   /** It has a new value by rotation, so the next one is due an interval later. */
   rotated(now: Date): void {
     this.lastRotated = now;
+    this.rotationDueAt = null;
     if (this.rotationEnabled) this.scheduleFrom(now);
   }
 
   // Not #private: the entity manager makes entities without running constructors, and so without private methods.
   private scheduleFrom(start: Date): void {
     this.nextRotation = new Date(start.getTime() + (this.rotationIntervalDays ?? defaultIntervalDays) * dayMs);
+    // A failed rotation may be due earlier; the scheduler finds out whether anything is to be done then.
+    if (this.rotationDueAt == null || this.nextRotation < this.rotationDueAt) this.rotationDueAt = this.nextRotation;
   }
 }
 SecretTable.setClass(Secret);
@@ -165,6 +179,8 @@ export const SecretVersion = defineEntity({
     changeType: p.text(),
     changeReason: p.text().default(""),
     sourceVersion: p.integer().nullable(),
+    /** Until when the value was to be of use after the rotation that replaced it. */
+    graceEndsAt: time().nullable(),
   },
   filters: tenantFilter,
 });

@@ -42,9 +42,10 @@ const insertSecret = `with p as (
     from project where id = $3 and organization_id = $2 for key share),
   s as (
     insert into secret (id, organization_id, project_id, key, key_environment, environment, type, description, tags, metadata,
-      created_by, created_at, updated_at, expires_at, rotation_enabled, rotation_interval_days, next_rotation)
+      created_by, created_at, updated_at, expires_at, rotation_enabled, rotation_interval_days, next_rotation,
+      rotation_due_at)
     select $1, $2, p.id, $4, p.key_environment, $5, $6, $7, $8, $9, $10, $11::timestamptz, $11, $12::timestamptz, $13, $14::int,
-      $15::timestamptz from p
+      $15::timestamptz, $15 from p
     on conflict (project_id, key_environment, key) where status <> 'deleted' do nothing returning id),
   k as (insert into data_key (record_id, organization_id, wrapped) select id, $2, $16 from s),
   v as (insert into secret_version (secret_id, version, organization_id, sealed, created_at, created_by, change_type, change_reason)

@@ -15,6 +15,7 @@ import { invalidField, Refusal, toRefusal } from "../errors.ts";
 import { type Call, callIn, callKey, callOf } from "./call.ts";
 import { type Admit, requireIdentity } from "./chain.ts";
 import type { Documents } from "./documents.ts";
+import type { Completion } from "./finishing.ts";
 import { grpcHealth } from "./grpc-health.ts";
 import type { Exclusion } from "./holding.ts";
 import type { Handler } from "./listener.ts";
@@ -37,6 +38,8 @@ export interface Service {
   readonly preparations?: Readonly<Record<string, Preparation>>;
   /** What single methods hold while they run, by their names in the implementation. */
   readonly exclusions?: Readonly<Record<string, Exclusion>>;
+  /** What follows the commit of single methods before their answers leave, by their names in the implementation. */
+  readonly completions?: Readonly<Record<string, Completion>>;
 }
 
 type Adapter = ReturnType<typeof connectNodeAdapter>;

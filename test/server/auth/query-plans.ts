@@ -84,6 +84,7 @@ async function explain(client: pg.Client, { text, values }: Statement): Promise<
 
 function literal(value: unknown): string {
   if (value === null) return "null";
+  if (value instanceof Date) return pg.escapeLiteral(value.toISOString());
   if (Buffer.isBuffer(value)) return pg.escapeLiteral(`\\x${value.toString("hex")}`);
   // Texts of an array are quoted as those of JSON are.
   if (Array.isArray(value)) return pg.escapeLiteral(`{${value.map((each) => JSON.stringify(each)).join(",")}}`);

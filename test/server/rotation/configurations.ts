@@ -21,6 +21,7 @@ export const configKeys = [
   "consecutive_failures",
   "created_at",
   "updated_at",
+  "grace_period_days",
 ] as const;
 
 /** What gateways of an environment do by a command of theirs. */
@@ -36,6 +37,12 @@ export const byWebhook = (settings: Record<string, unknown> = {}) => ({
     driver: "webhook",
     driver_settings: { url: "https://rotate.example.com/hook", ...settings },
   },
+});
+
+/** What the server does itself by a webhook. */
+export const pushTo = (url: string, settings: Record<string, unknown> = {}) => ({
+  provider: "webhook",
+  provider_settings: { url, ...settings },
 });
 
 /** Rotation configurations of a server, as a client sees them. */
@@ -60,6 +67,10 @@ export class Configurations {
     const { status, body } = await this.put(secret.id, fields);
     if (status !== 200) throw new Error(`no configuration: ${JSON.stringify(body)}`);
     return { secret, config: body };
+  }
+
+  rotate(secretId: string, body: unknown = {}, by: Client = this.#server.admin): Promise<Answer> {
+    return by.rest("POST", `/api/v1/secrets/${secretId}/rotate`, body);
   }
 
   execute(configId: string, by: Client, body: unknown = {}): Promise<Answer> {

@@ -3,11 +3,14 @@ import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { expect } from "chai";
 import { RotationConfigService } from "../../../gen/ts/holdfast/rotation/v1/rotation_config_service_pb.ts";
+import { until } from "../../faults/own-engines.ts";
 import type { Answer } from "../../harness/client.ts";
 import { TestGateway } from "../../harness/gateway.ts";
 import { disguises, dump } from "../../harness/leaks.ts";
+import { Receiver } from "../../harness/receiver.ts";
 import { useServer } from "../../harness/server.ts";
-import { byCommand, byWebhook, configPath } from "./configurations.ts";
+import { answers as answersWith, breaksOff } from "../../harness/trouble.ts";
+import { byCommand, byWebhook, configPath, pushTo } from "./configurations.ts";
 
 const server = useServer({ LOG_LEVEL: "trace", GATEWAY_VERIFY_INTERVAL_SECONDS: "0" });
 
@@ -91,7 +94,35 @@ describe("Credentials and candidates of rotations", () => {
     await put({ ...byCommand, credentials: { password: secret("there at the end") } });
     await call("POST", `${path}/execute`, {});
     await gateway.claim();
+    await call("POST", `/api/v1/secrets/${id}/rotate`, { value: secret("given, and refused") });
+
+    const receiver = await Receiver.start();
+    const { id: served } = await server.secret();
+    const rotate = (body: unknown = {}) => call("POST", `/api/v1/secrets/${served}/rotate`, body);
+    await rotate({ value: secret("given"), change_reason: "a value that was chosen" });
+    const credentials = { signing_secret: secret("signing"), headers: { authorization: secret("bearer") } };
+    await call("PUT", configPath(served), { ...pushTo(receiver.url()), credentials });
+    receiver.behave(({ text, headers }) => answersWith(500, `${text} ${JSON.stringify(headers)}`, { "x-echo": text }));
+    for (let attempt = 1; attempt <= 3; attempt += 1) await rotate();
+    receiver.behave(() => breaksOff({ done: true }));
+    await rotate();
+    receiver.behave(({ text, body }) => (body.event === "rotation.verify" ? answersWith(403, text) : undefined));
+    await call("PUT", configPath(served), { rotate_immediately: true });
+    await receiver.received(6);
+    for (const { body } of receiver.requests) secrets[`candidate ${body.value}`] = Buffer.from(body.value);
+    const minted = secret("minted");
+    receiver.behave(() => answersWith(200, JSON.stringify({ value: minted })));
+    await call("PUT", configPath(served), pushTo(receiver.url("/mint"), { mode: "mint" }));
+    await until(async () => (await admin.rest("GET", configPath(served))).body.last_status !== "running");
+    const { status } = await rotate();
+    await receiver.stop();
+    expect([status, Object.keys(secrets).filter((name) => name.startsWith("candidate ")).length]).to.deep.equal([
+      200, 2,
+    ]);
+
     for (const each of [
+      configPath(served),
+      `/api/v1/secrets/${served}/versions`,
       configPath(id),
       `${path}/tasks`,
       "/api/v1/admin/gateway-health",

@@ -1,11 +1,21 @@
 import { expect } from "chai";
 import { useServer } from "../../harness/server.ts";
-import { byCommand, byWebhook, Configurations } from "./configurations.ts";
+import { byCommand, byWebhook, Configurations, pushTo } from "./configurations.ts";
 
 const server = useServer({ GATEWAY_VERIFY_INTERVAL_SECONDS: "0" });
 const configurations = new Configurations(server);
 const generation = { length: 32, charset: "alphanumeric", exclude_characters: "" };
 const webhook = { url: "https://rotate.example.com/hook", mode: "push", timeout_seconds: 10, headers: {} };
+const database = {
+  host: "db.internal",
+  port: 5432,
+  database: "app",
+  username: "app_rw",
+  roles: null,
+  ssl_mode: "verify-full",
+  ca_certificate_pem: null,
+  value_format: "password",
+};
 const name = (length: number) => "n".repeat(length);
 
 describe("Provider settings", () => {
@@ -59,6 +69,29 @@ describe("Provider settings", () => {
           },
         },
       ],
+      [pushTo(webhook.url), { ...generation, ...webhook }],
+      [
+        pushTo(webhook.url, { length: 12, charset: "digits", timeout_seconds: 5 }),
+        { ...generation, ...webhook, length: 12, charset: "digits", timeout_seconds: 5 },
+      ],
+      [pushTo(webhook.url, { mode: "mint" }), { ...webhook, mode: "mint" }],
+      [
+        {
+          provider: "postgres_role",
+          settings: { host: "db.internal", database: "app", username: "app_rw", length: 64 },
+        },
+        { ...generation, ...database, length: 64 },
+      ],
+      [
+        {
+          provider: "gateway",
+          settings: {
+            driver: "postgres_role",
+            driver_settings: { host: "db.internal", database: "app", username: "app_rw" },
+          },
+        },
+        { ...generation, driver: "postgres_role", driver_settings: database },
+      ],
     ];
     for (const [body, shown] of accepted) {
       const { config } = await configurations.of(body, { environment: "production" });
@@ -99,7 +132,28 @@ describe("Provider settings", () => {
       ["provider_settings.driver", { settings: { driver: "command" } }],
       ["provider_settings.size", { settings: { size: 8 } }],
       ["provider_settings.driver", { provider: "gateway" }],
-      ["provider_settings.driver", { provider: "gateway", settings: { driver: "postgres_role" } }],
+      ["provider_settings.driver", { provider: "gateway", settings: { driver: "oracle" } }],
+      ["provider_settings.url", { provider: "webhook" }],
+      ["provider_settings.url", { provider: "webhook", settings: { url: "ftp://a/b", length: 8 } }],
+      ["provider_settings.length", pushTo(webhook.url, { length: 7 })],
+      [
+        "provider_settings.exclude_characters",
+        pushTo(webhook.url, { charset: "digits", exclude_characters: "012345678" }),
+      ],
+      ["provider_settings.size", pushTo(webhook.url, { size: 8 })],
+      ["provider_settings.length", pushTo(webhook.url, { mode: "mint", length: 12 })],
+      ["provider_settings.driver", pushTo(webhook.url, { driver: "webhook" })],
+      ["credentials.token", { ...pushTo(webhook.url), credentials: { token: "t" } }],
+      ["gateway_environment", { ...pushTo(webhook.url), gateway_environment: "production" }],
+      ["provider_settings.database", { provider: "postgres_role", settings: { host: "db.internal" } }],
+      ["provider_settings.username", { provider: "postgres_role", settings: { host: "db.internal", database: "app" } }],
+      [
+        `${hook}.username`,
+        {
+          provider: "gateway",
+          settings: { driver: "postgres_role", driver_settings: { host: "db.internal", database: "app" } },
+        },
+      ],
       ["provider_settings.command", { provider: "gateway", settings: { driver: "command", command: "c" } }],
       [hook, { provider: "gateway", settings: { driver: "command", driver_settings: [] } }],
       [`${hook}.command`, { provider: "gateway", settings: { driver: "command" } }],
@@ -171,9 +225,11 @@ describe("Provider settings", () => {
     const { id } = await server.secret({ environment: "production" });
     const message = async (body: unknown) => (await configurations.put(id, body)).body.error.details[0].message;
 
-    expect(await message({ provider: "magic" })).to.equal("must be one of generated_value, gateway");
+    expect(await message({ provider: "magic" })).to.equal(
+      "must be one of generated_value, webhook, postgres_role, mysql_user, gateway",
+    );
     expect(await message({ provider: "gateway", settings: { driver: "magic" } })).to.equal(
-      "must be one of generated_value, command, webhook",
+      "must be one of generated_value, command, webhook, postgres_role, mysql_user",
     );
     expect(await message({ settings: { charset: "magic" } })).to.equal(
       "must be one of alphanumeric, alphanumeric_symbols, hex, base64url, digits",
@@ -194,6 +250,55 @@ describe("Provider settings", () => {
       "provider_settings.driver_settings.z",
     ]);
   });
+
+  it("are judged together with the credentials that there will be, also those that are there", async () => {
+    const settings = {
+      host: "db.internal",
+      database: "app",
+      roles: ["app_a", "app_b"],
+      value_format: "json",
+    };
+    const credentials = { admin_username: "rotator", admin_password: "p" };
+    const { id } = await server.secret({ environment: "production" });
+    const put = async (body: unknown) => {
+      const { status, body: answer } = await configurations.put(id, body);
+      return [status, ...(answer.error?.details ?? []).map(({ field }: { field: string }) => field)];
+    };
+
+    expect(await put({ provider: "postgres_role", settings })).to.deep.equal([400, "provider_settings.roles"]);
+    expect(await put({ provider: "postgres_role", settings, credentials })).to.deep.equal([200]);
+    expect(await put({ settings: { ...settings, length: 20 } })).to.deep.equal([200]);
+    expect(await put({ enabled: true })).to.deep.equal([200]);
+    expect(await put({ credentials: null })).to.deep.equal([400, "provider_settings.roles"]);
+    expect(await put({ settings: { ...settings, value_format: "password" } })).to.deep.equal([
+      400,
+      "provider_settings.value_format",
+    ]);
+    const byGateway = { provider: "gateway", settings: { driver: "postgres_role", driver_settings: settings } };
+    expect(await put(byGateway)).to.deep.equal([400, "provider_settings.driver_settings.roles"]);
+    expect(await put({ ...byGateway, credentials })).to.deep.equal([200]);
+  });
+
+  for (const [what, provider, before, after] of [
+    ["of a webhook", "webhook", { url: "https://a.example.com/" }, { url: "https://b.example.com/" }],
+    ["of a webhook, in the clear", "webhook", { url: "https://a.example.com/" }, { url: "http://a.example.com/" }],
+    ["of a database", "mysql_user", { host: "a", username: "app" }, { host: "b", username: "app" }],
+    ["of a database, by a port", "mysql_user", { host: "a", username: "app" }, { host: "a", port: 1, username: "app" }],
+  ] as const) {
+    it(`do not have kept credentials sent to another host ${what}`, async () => {
+      const credentials =
+        provider === "webhook" ? { signing_secret: "s" } : { admin_username: "rotator", admin_password: "p" };
+      const { id } = await server.secret();
+      await configurations.put(id, { provider, settings: before, credentials });
+
+      const { status, body } = await configurations.put(id, { settings: after });
+      const again = await configurations.put(id, { settings: after, credentials });
+
+      expect(status).to.equal(400);
+      expect(body.error.details[0].field).to.equal("credentials");
+      expect(again.status).to.equal(200);
+    });
+  }
 
   it("take at most 64 KiB as JSON, and credentials 32 KiB", async () => {
     const { id } = await server.secret({ environment: "production" });

@@ -90,6 +90,21 @@ describe("UpdateRotationConfig", () => {
     expect(secret.version).to.equal(1);
   });
 
+  it("counts another interval from when the one before began, though the last rotation was long before that", async () => {
+    const { secret } = await configurations.of({ enabled: true, interval: 30 });
+    await server.sql(
+      `update secret set last_rotated = now() - interval '100 days', next_rotation = next_rotation - interval '10 days'
+       where id = $1`,
+      [secret.id],
+    );
+
+    const { body: shorter } = await configurations.put(secret.id, { interval: 20 });
+    const { body: longer } = await configurations.put(secret.id, { interval: 50 });
+
+    expect(Date.parse(shorter.next_rotation) - Date.now()).to.be.closeTo(10 * dayMs, 60_000);
+    expect(Date.parse(longer.next_rotation) - Date.now()).to.be.closeTo(40 * dayMs, 60_000);
+  });
+
   it("reads every spelling of the interval, of the settings and of the provider", async () => {
     const settings = { length: 12 };
     const spellings: [Record<string, unknown>, Record<string, unknown>][] = [

@@ -3,17 +3,14 @@ import { useServer } from "../../harness/server.ts";
 
 const server = useServer();
 
-describe("Paths of secrets that this version does not serve", () => {
+describe("Paths of secrets that nothing serves", () => {
   it("answer 404, not 405, in the specified shape", async () => {
     const { id } = await server.secret();
     const cases: [string, string][] = [
-      ["POST", "/rotate"],
-      ["GET", "/sync-status"],
-      ["POST", "/force-sync"],
-      ["POST", "/environments/production/force-sync"],
-      ["GET", "/links"],
-      ["POST", "/links"],
-      ["DELETE", "/links/0193b1d2-6a3e-7c1b-9a70-0d6c4f1f3f55"],
+      ["POST", "/unlock"],
+      ["GET", "/sync"],
+      ["POST", "/environments/production/sync"],
+      ["DELETE", "/links/0193b1d2-6a3e-7c1b-9a70-0d6c4f1f3f55/copy"],
     ];
     for (const [verb, action] of cases) {
       const { status, headers, body } = await server.admin.rest(verb, `/api/v1/secrets/${id}${action}`);

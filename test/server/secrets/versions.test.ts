@@ -27,8 +27,22 @@ describe("ListSecretVersions", () => {
     expect(status).to.equal(200);
     expect(body).to.have.all.keys("data");
     expect(body.data.map(({ version }: { version: number }) => version)).to.deep.equal([3, 2, 1]);
-    const keys = ["version", "created_at", "created_by", "change_type", "change_reason", "source_version"];
+    const keys = "version created_at created_by change_type change_reason source_version grace_ends_at".split(" ");
     for (const each of body.data) expect(each).to.have.all.keys(keys);
+  });
+
+  it("says until when a value that was rotated away is to be of use, and nothing of the sort of others", async () => {
+    const { id } = await threeVersions();
+    await server.admin.rest("PUT", `/api/v1/secrets/${id}/rotation-config`, { grace_period_days: 7 });
+    const { body: rotated } = await server.admin.rest("POST", `/api/v1/secrets/${id}/rotate`, {});
+    await put(id, { value: "v5" });
+
+    const { body } = await versions(id);
+
+    const graces = body.data.map((each: { grace_ends_at: string | null }) => each.grace_ends_at);
+    const end = new Date(Date.parse(rotated.rotated_at) + 7 * 86_400_000).toISOString();
+    expect(graces).to.deep.equal([null, null, end, null, null]);
+    expect((await server.admin.rest("GET", `/api/v1/secrets/${id}?version=3`)).body.value).to.equal("v3");
   });
 
   it("says who made each version, how, why and when", async () => {

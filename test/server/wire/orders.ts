@@ -4,7 +4,8 @@ import { asKey } from "../../../src/server/seal/seal.ts";
 import { Call, callOf } from "../../../src/server/wire/call.ts";
 import { authorizing, recording, validating } from "../../../src/server/wire/chain.ts";
 import { Documents } from "../../../src/server/wire/documents.ts";
-import { doors } from "../../../src/server/wire/doors.ts";
+import { doors, type Service } from "../../../src/server/wire/doors.ts";
+import { type Completion, finishing } from "../../../src/server/wire/finishing.ts";
 import { type Exclusion, holding } from "../../../src/server/wire/holding.ts";
 import { replaying } from "../../../src/server/wire/idempotency.ts";
 import type { Identity } from "../../../src/server/wire/identity.ts";
@@ -26,6 +27,8 @@ export class Orders {
   readonly descriptor = testService("orders.Orders");
   /** What orders wait for. */
   prepare: Preparation = async () => "";
+  /** What follows once an order is committed. */
+  complete: Completion = async (order) => order;
   /** What happens while an order is placed, which is the only one of its name by then. */
   meanwhile: () => Promise<void> = async () => {};
   readonly #server: TestServer;
@@ -44,11 +47,12 @@ export class Orders {
     await this.#server.sql("create table if not exists ordered (name text not null)");
     const [{ id: organizationId }] = await this.#server.sql("select id from organization");
     const prepare: Preparation = (message, call, signal) => this.prepare(message, call, signal);
-    const services = [
+    const services: Service[] = [
       {
         descriptor: this.descriptor,
         implementation: this.#implementation(),
         preparations: { placeOrder: prepare, watchOrders: prepare },
+        completions: { placeOrder: (order, call, signal) => this.complete(order, call, signal) },
         exclusions: { placeOrder: oneOfItsName, watchOrders: oneOfItsName },
       },
     ];
@@ -63,6 +67,7 @@ export class Orders {
         authorizing(new Set()),
         validating(logger),
         preparing(services),
+        finishing(services),
         holding(services, this.#locks()),
         unitOfWork(audit),
         replaying(asKey(await seal.serviceKey("idempotency"))),

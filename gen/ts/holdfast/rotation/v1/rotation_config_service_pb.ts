@@ -19,7 +19,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file holdfast/rotation/v1/rotation_config_service.proto.
  */
 export const file_holdfast_rotation_v1_rotation_config_service: GenFile = /*@__PURE__*/
-  fileDesc("CjJob2xkZmFzdC9yb3RhdGlvbi92MS9yb3RhdGlvbl9jb25maWdfc2VydmljZS5wcm90bxIUaG9sZGZhc3Qucm90YXRpb24udjEiMAoYR2V0Um90YXRpb25Db25maWdSZXF1ZXN0EhQKAmlkGAEgASgJQgi6SAVyA7ABASK4BAoOUm90YXRpb25Db25maWcSCgoCaWQYASABKAkSEQoJc2VjcmV0X2lkGAIgASgJEg8KB2VuYWJsZWQYAyABKAgSGgoNaW50ZXJ2YWxfZGF5cxgEIAEoBUgAiAEBEhAKCHByb3ZpZGVyGAUgASgJEjIKEXByb3ZpZGVyX3NldHRpbmdzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIXCg9oYXNfY3JlZGVudGlhbHMYByABKAgSIAoTZ2F0ZXdheV9lbnZpcm9ubWVudBgIIAEoCUgBiAEBEjEKDW5leHRfcm90YXRpb24YCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGxhc3Rfcm90YXRlZBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLbGFzdF9zdGF0dXMYCyABKAkSNwoKbGFzdF9lcnJvchgMIAEoCzIjLmhvbGRmYXN0LnJvdGF0aW9uLnYxLlJvdGF0aW9uRXJyb3ISHAoUY29uc2VjdXRpdmVfZmFpbHVyZXMYDSABKAUSLgoKY3JlYXRlZF9hdBgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCEAoOX2ludGVydmFsX2RheXNCFgoUX2dhdGV3YXlfZW52aXJvbm1lbnQiVgoNUm90YXRpb25FcnJvchIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpUEChtVcGRhdGVSb3RhdGlvbkNvbmZpZ1JlcXVlc3QSFAoCaWQYASABKAlCCLpIBXIDsAEBEhQKB2VuYWJsZWQYAiABKAhIAIgBARJmCg1pbnRlcnZhbF9kYXlzGAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQjeKtRgzCghpbnRlcnZhbAoWcm90YXRpb25faW50ZXJ2YWxfZGF5cyIHaW50ZWdlciIGc3RyaW5nEkEKCHByb3ZpZGVyGAQgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQheAAQGKtRgQIgZzdHJpbmciBm9iamVjdBJCChFwcm92aWRlcl9zZXR0aW5ncxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCDoq1GAoKCHNldHRpbmdzEjcKC2NyZWRlbnRpYWxzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIJgAEBirUYAhABEjEKE2dhdGV3YXlfZW52aXJvbm1lbnQYByABKAlCD7pIBnIEEAEYMoq1GAIQAUgBiAEBEhoKEnJvdGF0ZV9pbW1lZGlhdGVseRgIIAEoCBIvCgt1cGRhdGVfbWFzaxgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCCgoIX2VuYWJsZWRCFgoUX2dhdGV3YXlfZW52aXJvbm1lbnQiYQocRXhlY3V0ZVJvdGF0aW9uQ29uZmlnUmVxdWVzdBIUCgJpZBgBIAEoCUIIukgFcgOwAQESKwoNY2hhbmdlX3JlYXNvbhgCIAEoCUIUukgFcgMY6AeKtRgICgZyZWFzb24i/gEKEVJvdGF0aW9uRXhlY3V0aW9uEhEKCWNvbmZpZ19pZBgBIAEoCRIRCglzZWNyZXRfaWQYAiABKAkSDwoHdGFza19pZBgDIAEoCRIOCgZzdGF0dXMYBCABKAkSGAoLZW52aXJvbm1lbnQYBSABKAlIAIgBARIXCgpnYXRld2F5X2lkGAYgASgJSAGIAQESFAoHdmVyc2lvbhgHIAEoBUgCiAEBEi4KCmNyZWF0ZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQg4KDF9lbnZpcm9ubWVudEINCgtfZ2F0ZXdheV9pZEIKCghfdmVyc2lvbiIwChhMaXN0Um90YXRpb25UYXNrc1JlcXVlc3QSFAoCaWQYASABKAlCCLpIBXIDsAEBIkYKGUxpc3RSb3RhdGlvblRhc2tzUmVzcG9uc2USKQoFdGFza3MYASADKAsyGi5ob2xkZmFzdC5nYXRld2F5cy52MS5UYXNrMuQGChVSb3RhdGlvbkNvbmZpZ1NlcnZpY2USxQEKEUdldFJvdGF0aW9uQ29uZmlnEi4uaG9sZGZhc3Qucm90YXRpb24udjEuR2V0Um90YXRpb25Db25maWdSZXF1ZXN0GiQuaG9sZGZhc3Qucm90YXRpb24udjEuUm90YXRpb25Db25maWciWpACAYq1GCcoAVIUcm90YXRpb25fY29uZmlnLnJlYWQaDXJvdGF0aW9uOnJlYWSC0+STAiYSJC9hcGkvdjEvc2VjcmV0cy97aWR9L3JvdGF0aW9uLWNvbmZpZxLOAQoUVXBkYXRlUm90YXRpb25Db25maWcSMS5ob2xkZmFzdC5yb3RhdGlvbi52MS5VcGRhdGVSb3RhdGlvbkNvbmZpZ1JlcXVlc3QaJC5ob2xkZmFzdC5yb3RhdGlvbi52MS5Sb3RhdGlvbkNvbmZpZyJdirUYKigBShZyb3RhdGlvbl9jb25maWcudXBkYXRlGg5yb3RhdGlvbjp3cml0ZYLT5JMCKToBKhokL2FwaS92MS9zZWNyZXRzL3tpZH0vcm90YXRpb24tY29uZmlnEtIBChVFeGVjdXRlUm90YXRpb25Db25maWcSMi5ob2xkZmFzdC5yb3RhdGlvbi52MS5FeGVjdXRlUm90YXRpb25Db25maWdSZXF1ZXN0GicuaG9sZGZhc3Qucm90YXRpb24udjEuUm90YXRpb25FeGVjdXRpb24iXIq1GChKF3JvdGF0aW9uX2NvbmZpZy5leGVjdXRlIg1nYXRld2F5OmFkbWlugtPkkwIqOgEqIiUvYXBpL3YxL3JvdGF0aW9uL2NvbmZpZ3Mve2lkfS9leGVjdXRlEtwBChFMaXN0Um90YXRpb25UYXNrcxIuLmhvbGRmYXN0LnJvdGF0aW9uLnYxLkxpc3RSb3RhdGlvblRhc2tzUmVxdWVzdBovLmhvbGRmYXN0LnJvdGF0aW9uLnYxLkxpc3RSb3RhdGlvblRhc2tzUmVzcG9uc2UiZpACAYq1GC0oAVIacm90YXRpb25fY29uZmlnLmxpc3RfdGFza3MaDXJvdGF0aW9uOnJlYWSC0+STAixiBXRhc2tzEiMvYXBpL3YxL3JvdGF0aW9uL2NvbmZpZ3Mve2lkfS90YXNrc2IGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_holdfast_gateways_v1_gateway_service, file_holdfast_options_v1_options]);
+  fileDesc("CjJob2xkZmFzdC9yb3RhdGlvbi92MS9yb3RhdGlvbl9jb25maWdfc2VydmljZS5wcm90bxIUaG9sZGZhc3Qucm90YXRpb24udjEiMAoYR2V0Um90YXRpb25Db25maWdSZXF1ZXN0EhQKAmlkGAEgASgJQgi6SAVyA7ABASLTBAoOUm90YXRpb25Db25maWcSCgoCaWQYASABKAkSEQoJc2VjcmV0X2lkGAIgASgJEg8KB2VuYWJsZWQYAyABKAgSGgoNaW50ZXJ2YWxfZGF5cxgEIAEoBUgAiAEBEhAKCHByb3ZpZGVyGAUgASgJEjIKEXByb3ZpZGVyX3NldHRpbmdzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIXCg9oYXNfY3JlZGVudGlhbHMYByABKAgSIAoTZ2F0ZXdheV9lbnZpcm9ubWVudBgIIAEoCUgBiAEBEjEKDW5leHRfcm90YXRpb24YCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGxhc3Rfcm90YXRlZBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLbGFzdF9zdGF0dXMYCyABKAkSNwoKbGFzdF9lcnJvchgMIAEoCzIjLmhvbGRmYXN0LnJvdGF0aW9uLnYxLlJvdGF0aW9uRXJyb3ISHAoUY29uc2VjdXRpdmVfZmFpbHVyZXMYDSABKAUSLgoKY3JlYXRlZF9hdBgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoRZ3JhY2VfcGVyaW9kX2RheXMYECABKAVCEAoOX2ludGVydmFsX2RheXNCFgoUX2dhdGV3YXlfZW52aXJvbm1lbnQiVgoNUm90YXRpb25FcnJvchIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItcEChtVcGRhdGVSb3RhdGlvbkNvbmZpZ1JlcXVlc3QSFAoCaWQYASABKAlCCLpIBXIDsAEBEhQKB2VuYWJsZWQYAiABKAhIAIgBARJmCg1pbnRlcnZhbF9kYXlzGAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQjeKtRgzCghpbnRlcnZhbAoWcm90YXRpb25faW50ZXJ2YWxfZGF5cyIHaW50ZWdlciIGc3RyaW5nEkEKCHByb3ZpZGVyGAQgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlQheAAQGKtRgQIgZzdHJpbmciBm9iamVjdBJCChFwcm92aWRlcl9zZXR0aW5ncxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCDoq1GAoKCHNldHRpbmdzEjcKC2NyZWRlbnRpYWxzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIJgAEBirUYAhABEjEKE2dhdGV3YXlfZW52aXJvbm1lbnQYByABKAlCD7pIBnIEEAEYMoq1GAIQAUgBiAEBEhoKEnJvdGF0ZV9pbW1lZGlhdGVseRgIIAEoCBIvCgt1cGRhdGVfbWFzaxgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSKgoRZ3JhY2VfcGVyaW9kX2RheXMYCiABKAVCCrpIBxoFGO0CKABIAogBAUIKCghfZW5hYmxlZEIWChRfZ2F0ZXdheV9lbnZpcm9ubWVudEIUChJfZ3JhY2VfcGVyaW9kX2RheXMiygEKE1JvdGF0ZVNlY3JldFJlcXVlc3QSFAoCaWQYASABKAlCCLpIBXIDsAEBEiAKBXZhbHVlGAIgASgJQgyAAQG6SAZyBCiAgARIAIgBARIrCg1jaGFuZ2VfcmVhc29uGAMgASgJQhS6SAVyAxjoB4q1GAgKBnJlYXNvbhIvChBleHBlY3RlZF92ZXJzaW9uGAQgASgFQhC6SAQaAigBirUYBQoDY2FzSAGIAQFCCAoGX3ZhbHVlQhMKEV9leHBlY3RlZF92ZXJzaW9uIsABChRSb3RhdGVTZWNyZXRSZXNwb25zZRIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgFEi4KCnJvdGF0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDW5leHRfcm90YXRpb24YBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhwKB3Rhc2tfaWQYBSABKAlCBoq1GAIYAUgAiAEBQgoKCF90YXNrX2lkImEKHEV4ZWN1dGVSb3RhdGlvbkNvbmZpZ1JlcXVlc3QSFAoCaWQYASABKAlCCLpIBXIDsAEBEisKDWNoYW5nZV9yZWFzb24YAiABKAlCFLpIBXIDGOgHirUYCAoGcmVhc29uIv4BChFSb3RhdGlvbkV4ZWN1dGlvbhIRCgljb25maWdfaWQYASABKAkSEQoJc2VjcmV0X2lkGAIgASgJEg8KB3Rhc2tfaWQYAyABKAkSDgoGc3RhdHVzGAQgASgJEhgKC2Vudmlyb25tZW50GAUgASgJSACIAQESFwoKZ2F0ZXdheV9pZBgGIAEoCUgBiAEBEhQKB3ZlcnNpb24YByABKAVIAogBARIuCgpjcmVhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIOCgxfZW52aXJvbm1lbnRCDQoLX2dhdGV3YXlfaWRCCgoIX3ZlcnNpb24iMAoYTGlzdFJvdGF0aW9uVGFza3NSZXF1ZXN0EhQKAmlkGAEgASgJQgi6SAVyA7ABASJGChlMaXN0Um90YXRpb25UYXNrc1Jlc3BvbnNlEikKBXRhc2tzGAEgAygLMhouaG9sZGZhc3QuZ2F0ZXdheXMudjEuVGFzazKkCAoVUm90YXRpb25Db25maWdTZXJ2aWNlEsUBChFHZXRSb3RhdGlvbkNvbmZpZxIuLmhvbGRmYXN0LnJvdGF0aW9uLnYxLkdldFJvdGF0aW9uQ29uZmlnUmVxdWVzdBokLmhvbGRmYXN0LnJvdGF0aW9uLnYxLlJvdGF0aW9uQ29uZmlnIlqQAgGKtRgnKAFSFHJvdGF0aW9uX2NvbmZpZy5yZWFkGg1yb3RhdGlvbjpyZWFkgtPkkwImEiQvYXBpL3YxL3NlY3JldHMve2lkfS9yb3RhdGlvbi1jb25maWcSzgEKFFVwZGF0ZVJvdGF0aW9uQ29uZmlnEjEuaG9sZGZhc3Qucm90YXRpb24udjEuVXBkYXRlUm90YXRpb25Db25maWdSZXF1ZXN0GiQuaG9sZGZhc3Qucm90YXRpb24udjEuUm90YXRpb25Db25maWciXYq1GCooAUoWcm90YXRpb25fY29uZmlnLnVwZGF0ZRoOcm90YXRpb246d3JpdGWC0+STAik6ASoaJC9hcGkvdjEvc2VjcmV0cy97aWR9L3JvdGF0aW9uLWNvbmZpZxK9AQoMUm90YXRlU2VjcmV0EikuaG9sZGZhc3Qucm90YXRpb24udjEuUm90YXRlU2VjcmV0UmVxdWVzdBoqLmhvbGRmYXN0LnJvdGF0aW9uLnYxLlJvdGF0ZVNlY3JldFJlc3BvbnNlIlaKtRgsKAFKFnJvdGF0aW9uX2NvbmZpZy5yb3RhdGUaEHJvdGF0aW9uOmV4ZWN1dGWC0+STAiA6ASoiGy9hcGkvdjEvc2VjcmV0cy97aWR9L3JvdGF0ZRLSAQoVRXhlY3V0ZVJvdGF0aW9uQ29uZmlnEjIuaG9sZGZhc3Qucm90YXRpb24udjEuRXhlY3V0ZVJvdGF0aW9uQ29uZmlnUmVxdWVzdBonLmhvbGRmYXN0LnJvdGF0aW9uLnYxLlJvdGF0aW9uRXhlY3V0aW9uIlyKtRgoShdyb3RhdGlvbl9jb25maWcuZXhlY3V0ZSINZ2F0ZXdheTphZG1pboLT5JMCKjoBKiIlL2FwaS92MS9yb3RhdGlvbi9jb25maWdzL3tpZH0vZXhlY3V0ZRLcAQoRTGlzdFJvdGF0aW9uVGFza3MSLi5ob2xkZmFzdC5yb3RhdGlvbi52MS5MaXN0Um90YXRpb25UYXNrc1JlcXVlc3QaLy5ob2xkZmFzdC5yb3RhdGlvbi52MS5MaXN0Um90YXRpb25UYXNrc1Jlc3BvbnNlImaQAgGKtRgtKAFSGnJvdGF0aW9uX2NvbmZpZy5saXN0X3Rhc2tzGg1yb3RhdGlvbjpyZWFkgtPkkwIsYgV0YXNrcxIjL2FwaS92MS9yb3RhdGlvbi9jb25maWdzL3tpZH0vdGFza3NiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_holdfast_gateways_v1_gateway_service, file_holdfast_options_v1_options]);
 
 /**
  * GetRotationConfigRequest names a secret.
@@ -152,6 +152,13 @@ export type RotationConfig = Message<"holdfast.rotation.v1.RotationConfig"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 15;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * grace_period_days is how long after a rotation the value before is to be of use still.
+   *
+   * @generated from field: int32 grace_period_days = 16;
+   */
+  gracePeriodDays: number;
 };
 
 /**
@@ -168,7 +175,8 @@ export const RotationConfigSchema: GenMessage<RotationConfig> = /*@__PURE__*/
  */
 export type RotationError = Message<"holdfast.rotation.v1.RotationError"> & {
   /**
-   * code is timed_out, or refused by the target or its gateway.
+   * code is refused, unreachable or timed_out, of the target or its gateway, or invalid: what was answered, or the
+   * configuration, cannot be used.
    *
    * @generated from field: string code = 1;
    */
@@ -265,6 +273,14 @@ export type UpdateRotationConfigRequest = Message<"holdfast.rotation.v1.UpdateRo
    * @generated from field: google.protobuf.FieldMask update_mask = 9;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * grace_period_days is how long after a rotation the value before is to be of use still: its version is marked with
+   * the end of that time. Nothing happens then by itself.
+   *
+   * @generated from field: optional int32 grace_period_days = 10;
+   */
+  gracePeriodDays?: number | undefined;
 };
 
 /**
@@ -273,6 +289,97 @@ export type UpdateRotationConfigRequest = Message<"holdfast.rotation.v1.UpdateRo
  */
 export const UpdateRotationConfigRequestSchema: GenMessage<UpdateRotationConfigRequest> = /*@__PURE__*/
   messageDesc(file_holdfast_rotation_v1_rotation_config_service, 3);
+
+/**
+ * RotateSecretRequest says what to rotate.
+ *
+ * @generated from message holdfast.rotation.v1.RotateSecretRequest
+ */
+export type RotateSecretRequest = Message<"holdfast.rotation.v1.RotateSecretRequest"> & {
+  /**
+   * id is the secret.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * value is the new one, only where nothing outside has to be told: for the provider generated_value.
+   *
+   * @generated from field: optional string value = 2;
+   */
+  value?: string | undefined;
+
+  /**
+   * change_reason is recorded with the version.
+   *
+   * @generated from field: string change_reason = 3;
+   */
+  changeReason: string;
+
+  /**
+   * expected_version refuses the rotation unless it is the current version; REST also takes it from If-Match.
+   *
+   * @generated from field: optional int32 expected_version = 4;
+   */
+  expectedVersion?: number | undefined;
+};
+
+/**
+ * Describes the message holdfast.rotation.v1.RotateSecretRequest.
+ * Use `create(RotateSecretRequestSchema)` to create a new message.
+ */
+export const RotateSecretRequestSchema: GenMessage<RotateSecretRequest> = /*@__PURE__*/
+  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 4);
+
+/**
+ * RotateSecretResponse says what came of it.
+ *
+ * @generated from message holdfast.rotation.v1.RotateSecretResponse
+ */
+export type RotateSecretResponse = Message<"holdfast.rotation.v1.RotateSecretResponse"> & {
+  /**
+   * id is the secret.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * version is the new one.
+   *
+   * @generated from field: int32 version = 2;
+   */
+  version: number;
+
+  /**
+   * rotated_at is when.
+   *
+   * @generated from field: google.protobuf.Timestamp rotated_at = 3;
+   */
+  rotatedAt?: Timestamp | undefined;
+
+  /**
+   * next_rotation is when it is due again; null while it is not enabled.
+   *
+   * @generated from field: google.protobuf.Timestamp next_rotation = 4;
+   */
+  nextRotation?: Timestamp | undefined;
+
+  /**
+   * task_id is the task that does it, while the rotation runs; no answer holds it.
+   *
+   * @generated from field: optional string task_id = 5;
+   */
+  taskId?: string | undefined;
+};
+
+/**
+ * Describes the message holdfast.rotation.v1.RotateSecretResponse.
+ * Use `create(RotateSecretResponseSchema)` to create a new message.
+ */
+export const RotateSecretResponseSchema: GenMessage<RotateSecretResponse> = /*@__PURE__*/
+  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 5);
 
 /**
  * ExecuteRotationConfigRequest says why.
@@ -300,7 +407,7 @@ export type ExecuteRotationConfigRequest = Message<"holdfast.rotation.v1.Execute
  * Use `create(ExecuteRotationConfigRequestSchema)` to create a new message.
  */
 export const ExecuteRotationConfigRequestSchema: GenMessage<ExecuteRotationConfigRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 4);
+  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 6);
 
 /**
  * RotationExecution says what became of it.
@@ -370,7 +477,7 @@ export type RotationExecution = Message<"holdfast.rotation.v1.RotationExecution"
  * Use `create(RotationExecutionSchema)` to create a new message.
  */
 export const RotationExecutionSchema: GenMessage<RotationExecution> = /*@__PURE__*/
-  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 5);
+  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 7);
 
 /**
  * ListRotationTasksRequest names a configuration.
@@ -391,7 +498,7 @@ export type ListRotationTasksRequest = Message<"holdfast.rotation.v1.ListRotatio
  * Use `create(ListRotationTasksRequestSchema)` to create a new message.
  */
 export const ListRotationTasksRequestSchema: GenMessage<ListRotationTasksRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 6);
+  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 8);
 
 /**
  * ListRotationTasksResponse holds the tasks; over REST it is the array alone.
@@ -412,7 +519,7 @@ export type ListRotationTasksResponse = Message<"holdfast.rotation.v1.ListRotati
  * Use `create(ListRotationTasksResponseSchema)` to create a new message.
  */
 export const ListRotationTasksResponseSchema: GenMessage<ListRotationTasksResponse> = /*@__PURE__*/
-  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 7);
+  messageDesc(file_holdfast_rotation_v1_rotation_config_service, 9);
 
 /**
  * RotationConfigService keeps how each secret is rotated, and rotates by it. Every secret has one configuration.
@@ -439,6 +546,17 @@ export const RotationConfigService: GenService<{
     methodKind: "unary";
     input: typeof UpdateRotationConfigRequestSchema;
     output: typeof RotationConfigSchema;
+  },
+  /**
+   * RotateSecret rotates a secret now, whether rotation is enabled or not, and answers when it has its new version. It
+   * waits at most 30 seconds: a rotation that takes longer goes on, and so does one whose caller has gone.
+   *
+   * @generated from rpc holdfast.rotation.v1.RotationConfigService.RotateSecret
+   */
+  rotateSecret: {
+    methodKind: "unary";
+    input: typeof RotateSecretRequestSchema;
+    output: typeof RotateSecretResponseSchema;
   },
   /**
    * ExecuteRotationConfig rotates the secret now, whether rotation is enabled or not. It never waits for a gateway.

@@ -1,26 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { z } from "zod";
+import type { z } from "zod";
 import { type FieldFault, invalid, invalidField } from "../errors.ts";
-
-/** What a configuration is made of, where the shape depends on the provider: a schema that answers JSON. */
-export type JsonSchema = z.ZodType<JsonObject>;
-
-/** An object of any shape, kept as it is. */
-export const anyObject: JsonSchema = z.custom<JsonObject>(
-  (given) => typeof given === "object" && given !== null && !Array.isArray(given),
-  "must be an object",
-);
-
-/** What is absent, or null (G-0.3), is `fallback`. */
-export const orElse = <Schema extends z.ZodType>(schema: Schema, fallback: z.input<Schema>) =>
-  z.preprocess((given) => given ?? fallback, schema);
-
-/** An integer, also as its digits in a text (G-0.5). */
-export const integer = (least: number, most: number) =>
-  z.preprocess(
-    (given) => (typeof given === "string" && /^\d{1,9}$/.test(given) ? Number(given) : given),
-    z.int().min(least).max(most),
-  );
 
 /** What the schema makes of what was given. Throws VALIDATION_ERROR naming each fault by its path below `field`. */
 export function checked<Value>(schema: z.ZodType<Value>, given: unknown, field: string): Value {

@@ -92,6 +92,23 @@ export class Api {
     return new Map(configs.map(({ id, secret_id }) => [secret_id as string, id as string]));
   }
 
+  /** Has secrets rotated every thirty days, by what the configuration says. */
+  async rotated(ids: readonly string[], config: (n: number) => object): Promise<void> {
+    await inParallel(ids.length, (n) =>
+      this.put(`/secrets/${ids[n]}/rotation-config`, { enabled: true, interval_days: 30, ...config(n) }),
+    );
+  }
+
+  /** Links each secret to a port of 127.0.0.1. */
+  async linked(ids: readonly string[], portOf: (n: number) => number): Promise<void> {
+    await inParallel(ids.length, (n) =>
+      this.post(`/secrets/${ids[n]}/links`, {
+        integration: "webhook",
+        config: { url: `http://127.0.0.1:${portOf(n)}/` },
+      }),
+    );
+  }
+
   post(path: string, body: object): Promise<Record<string, unknown>> {
     return this.#send("POST", path, body);
   }

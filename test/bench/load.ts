@@ -83,11 +83,12 @@ export interface GatewayFleetJob extends Pace {
   readonly heartbeatMs: number;
 }
 
-/** What a server does for gateways, as bare statements over as many connections as it has. */
+/** What a server does, as bare statements over as many connections as it has, and requests to these ports. */
 export interface StatementJob extends Pace {
   readonly kind: "statements";
   readonly databaseUrl: string;
-  readonly work: "heartbeat" | "task";
+  readonly work: "heartbeat" | "task" | "rotation" | "toldRotation" | "sync";
+  readonly ports: readonly number[];
   readonly inFlight: number;
 }
 

@@ -2,10 +2,14 @@ import { arch, cpus, platform, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { measureAuthentication } from "./authenticate.ts";
 import { compare } from "./compare.ts";
+import { measureDeliveries } from "./deliveries.ts";
+import { measureDueRotations } from "./due-rotations.ts";
 import { measureFailovers } from "./failovers.ts";
 import { measureFleet } from "./fleet.ts";
 import { createFloorGateways } from "./floor-gateways.ts";
+import { createFloorRotations } from "./floor-rotations.ts";
 import { measureGatewayFleet } from "./gateway-fleet.ts";
+import { measureGeneratedRotations } from "./generated-rotations.ts";
 import { measureHeartbeats } from "./heartbeats.ts";
 import { measureLogins } from "./identities.ts";
 import { measureIdleAgent } from "./idle-agent.ts";
@@ -22,6 +26,7 @@ import { measureScale } from "./scale.ts";
 import { Scenarios } from "./scenarios.ts";
 import { type Holdfast, Stage } from "./stage.ts";
 import { measureStart } from "./start.ts";
+import { measureSyncs } from "./syncs.ts";
 import { atMost, type Line, tableOf } from "./table.ts";
 import { measureVerification } from "./verify-log.ts";
 
@@ -58,6 +63,26 @@ const moreParts: Partial<Record<Part, (stage: Stage, main: Holdfast, effort: Eff
       ...(await measureRotationTasks(stage, main, effort)),
       ...(await measureGatewayFleet(stage, effort)),
     ];
+  },
+  rotations: async (stage, _, effort) => {
+    const replicas = await stage.replicas("rotations");
+    await createFloorRotations(replicas[0].database);
+    const lines = [
+      ...(await measureGeneratedRotations(stage, replicas[0], effort)),
+      ...(await measureDueRotations(stage, replicas, effort)),
+    ];
+    for (const replica of replicas) await replica.stop();
+    return lines;
+  },
+  links: async (stage, _, effort) => {
+    const replicas = await stage.replicas("links");
+    await createFloorRotations(replicas[0].database);
+    const lines = [
+      ...(await measureSyncs(stage, replicas, effort)),
+      ...(await measureDeliveries(stage, replicas, effort)),
+    ];
+    for (const replica of replicas) await replica.stop();
+    return lines;
   },
 };
 

@@ -14,6 +14,8 @@ const parts = [
   "keytabs",
   "agents",
   "gateways",
+  "rotations",
+  "links",
   "start",
   "memory",
 ] as const;
@@ -42,6 +44,12 @@ export interface Effort {
   readonly fleetMs: number;
   /** Of part "gateways". */
   readonly failovers: number;
+  /** Due at once in part "rotations". */
+  readonly dueRotations: number;
+  /** Due at once in part "links". */
+  readonly dueLinks: number;
+  /** Of values, one at a time, in part "links". */
+  readonly changes: number;
 }
 
 export interface Options {
@@ -55,7 +63,7 @@ export function readOptions(argv: readonly string[]): Options {
   const program = new Command("npm run bench --")
     .description(
       "Measures a server of its own against floors: small node:http servers that do only what cannot be left out.\n" +
-        `Takes about twenty-one minutes on two cores (this machine has ${availableParallelism()}) and starts all it needs.`,
+        `Takes about twenty-five minutes on two cores (this machine has ${availableParallelism()}) and starts all it needs.`,
     )
     .option("--quick", "one short round of each, without the million secrets")
     .option("--only <parts>", `only these, separated by commas: ${parts.join(", ")}`, readParts)
@@ -87,6 +95,9 @@ export function readOptions(argv: readonly string[]): Options {
     manyKeytabs: given.quick ? 10_000 : 100_000,
     fleetMs: given.quick ? 20_000 : 90_000,
     failovers: given.quick ? 20 : 200,
+    dueRotations: given.quick ? 200 : 1000,
+    dueLinks: given.quick ? 200 : 1000,
+    changes: given.quick ? 30 : 300,
   };
   const profile = given.profile === true;
   return { parts: new Set(given.only ?? (profile ? ["read"] : usual)), effort, profile };

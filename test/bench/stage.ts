@@ -25,9 +25,14 @@ export interface Holdfast extends ServerProcess {
   readonly databaseUrl: string;
 }
 
+/** Two servers on one database. */
+export type Replicas = readonly [Holdfast, Holdfast];
+
 /** All that a run starts, and its end. */
 export class Stage {
   readonly folder: string;
+  /** Of the administrator of every server. */
+  readonly #credentials = { clientId: "bench", clientSecret: randomBytes(24).toString("base64url") };
   readonly #ends: (() => Promise<void> | void)[] = [];
   #engines: Engines | undefined;
   #main: Holdfast | undefined;
@@ -49,25 +54,33 @@ export class Stage {
   }
 
   /** A server on a database of its own, with limits off. */
-  holdfast(databaseName: string, nodeOptions: readonly string[] = []): Promise<Holdfast> {
-    return this.#serve(databaseName, (settings) => startHoldfast(settings, nodeOptions));
+  async holdfast(databaseName: string, nodeOptions: readonly string[] = []): Promise<Holdfast> {
+    return this.#serve(await this.settings(databaseName), (settings) => startHoldfast(settings, nodeOptions));
   }
 
   /** The same, and it tells how late its event loop is. */
-  watchedHoldfast(databaseName: string): Promise<Holdfast & WatchedProcess> {
-    return this.#serve(databaseName, startWatchedHoldfast);
+  async watchedHoldfast(databaseName: string): Promise<Holdfast & WatchedProcess> {
+    return this.#serve(await this.settings(databaseName), startWatchedHoldfast);
+  }
+
+  /** Two servers that may call this machine, and beside their tables those of the floors. */
+  async replicas(databaseName: string): Promise<Replicas> {
+    const settings = { ...(await this.settings(databaseName)), OUTBOUND_ALLOWED_CIDRS: "127.0.0.0/8" };
+    const first = await this.#serve(settings, startHoldfast);
+    const second = await this.#serve(settings, startHoldfast);
+    await createFloorTables(first.database);
+    return [first, second];
   }
 
   async #serve<Server extends ServerProcess>(
-    databaseName: string,
+    settings: Record<string, string>,
     start: (settings: Record<string, string>) => Promise<Server>,
   ): Promise<Holdfast & Server> {
-    const settings = await this.settings(databaseName);
-    const credentials = { clientId: "bench", clientSecret: randomBytes(24).toString("base64url") };
+    const { clientId, clientSecret } = this.#credentials;
     const server = await start({
       ...settings,
-      BOOTSTRAP_CLIENT_ID: credentials.clientId,
-      BOOTSTRAP_CLIENT_SECRET: credentials.clientSecret,
+      BOOTSTRAP_CLIENT_ID: clientId,
+      BOOTSTRAP_CLIENT_SECRET: clientSecret,
     });
     this.endsWith(() => server.stop());
     const databaseUrl = settings["DATABASE_URL"] ?? "";
@@ -75,7 +88,7 @@ export class Stage {
     database.on("error", () => {});
     await database.connect();
     this.endsWith(() => database.end());
-    return { ...server, database, databaseUrl, api: await Api.login(server.port, credentials) };
+    return { ...server, database, databaseUrl, api: await Api.login(server.port, this.#credentials) };
   }
 
   /** The settings, without SERVICE_, of a server on a database of its own, with limits off. */

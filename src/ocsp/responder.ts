@@ -1,14 +1,6 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-
-/** What the responder knows of its own state at this moment. */
-export interface ResponderState {
-  readonly databaseConnected: boolean;
-  /** Certificate authorities that it answers for. */
-  readonly certificateAuthorities: number;
-  /** How many of them have a signing key loaded; without authorities there is none to miss (G-17.2). */
-  readonly signingKeys: number;
-}
+import type { ResponderState } from "./status-source.ts";
 
 export interface Responder {
   readonly address: AddressInfo;

@@ -10,11 +10,13 @@ import { audit } from "./audit/context.ts";
 import { openAuditWriter } from "./audit/open.ts";
 import { type Auth, authEntities, openAuth } from "./auth/auth.ts";
 import { type Bootstrapped, bootstrap } from "./auth/bootstrap.ts";
+import { certificates } from "./certificates/context.ts";
 import { type Config, readTlsFiles } from "./config.ts";
 import type { Context, Core } from "./context.ts";
 import { Database } from "./db/database.ts";
 import { discovery } from "./discovery/context.ts";
 import { gateways } from "./gateways/context.ts";
+import { governance } from "./governance/context.ts";
 import { Components, overall } from "./health/components.ts";
 import { HealthService } from "./health/health-service.ts";
 import { type Job, Jobs } from "./jobs.ts";
@@ -54,6 +56,8 @@ const contexts: readonly Context[] = [
   gateways(rotationWork),
   rotation,
   links,
+  certificates,
+  governance,
   audit,
 ];
 

@@ -9,6 +9,9 @@ const OrganizationTable = defineEntity({
     name: p.text(),
     /** The organization made at the first start, whose administrators may create others. */
     instance: p.boolean().default(false),
+    /** What was set; the rest is as organization-policies.ts says. */
+    passwordPolicy: p.json().defaultRaw("'{}'"),
+    sessionPolicy: p.json().defaultRaw("'{}'"),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

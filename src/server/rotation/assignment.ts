@@ -4,13 +4,13 @@ import { run } from "../db/database.ts";
 import type { Task, TaskContent } from "../gateways/gateway-work.ts";
 import type { Seal } from "../seal/seal.ts";
 import { valuePlace } from "../secrets/store-secret.ts";
+import type { Work } from "../system-work.ts";
 import { type Candidates, handOut, handOutNone } from "./candidates.ts";
 import { isActive } from "./config-row.ts";
 import { candidateColumns, keepCandidates, openCandidates, type SealedCandidates } from "./kept-candidates.ts";
 import { newValue, targetOf } from "./providers.ts";
 import { credentialsPlace } from "./rotation-places.ts";
 import { stopRotations } from "./stop-rotations.ts";
-import type { Work } from "./system-work.ts";
 
 /** A task that was just claimed: by a gateway of an environment, or by the server itself. */
 export interface ClaimedTask extends Pick<Task, "configId" | "organizationId" | "secretId" | "type"> {

@@ -6,12 +6,12 @@ import { gatewayTopic } from "../gateways/task-streams.ts";
 import { asSystem } from "../jobs.ts";
 import { lockSecret } from "../secrets/find-secret.ts";
 import type { Secret } from "../secrets/secret.ts";
+import { inSystemWork, type Work } from "../system-work.ts";
 import { type DueConfig, type DueRotation, stillDue } from "./due.ts";
 import { noteQueued, rotateHere } from "./execution.ts";
 import { noteFailed } from "./failures.ts";
 import { isAppliedByNobody } from "./providers.ts";
 import type { ServerTasks } from "./server-tasks.ts";
-import { inSystemWork, type Work } from "./system-work.ts";
 
 /** What rotations begin with. */
 export interface RotationCore extends Pick<Core, "audit" | "config" | "db" | "logger" | "seal" | "wakes"> {

@@ -3,8 +3,8 @@ import { run } from "../db/database.ts";
 import type { Seal } from "../seal/seal.ts";
 import { addVersion } from "../secrets/add-version.ts";
 import type { Secret } from "../secrets/secret.ts";
+import type { Work } from "../system-work.ts";
 import { usualSettings } from "./providers.ts";
-import type { Work } from "./system-work.ts";
 
 /** A value that is in use at its target already, or needs no target. */
 interface Rotated {

@@ -6,13 +6,13 @@ import { gatewayTopic } from "../gateways/task-streams.ts";
 import type { Seal } from "../seal/seal.ts";
 import { dataKeyOf } from "../secrets/data-key.ts";
 import type { Secret } from "../secrets/secret.ts";
+import type { Work } from "../system-work.ts";
 import type { Wakes } from "../wake/wakes.ts";
 import type { Call } from "../wire/call.ts";
 import { commitRotation } from "./commit-rotation.ts";
 import type { ConfigRow } from "./config-row.ts";
 import { isAppliedByNobody, newValue, usualProvider } from "./providers.ts";
 import type { ServerTasks } from "./server-tasks.ts";
-import type { Work } from "./system-work.ts";
 
 /** What became of a rotation that somebody asked for, so far. */
 export interface Execution {

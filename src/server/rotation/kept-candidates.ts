@@ -2,9 +2,9 @@ import type { KeyObject } from "node:crypto";
 import { type EntityManager, run } from "../db/database.ts";
 import type { Seal } from "../seal/seal.ts";
 import { dataKeyOf } from "../secrets/data-key.ts";
+import type { Work } from "../system-work.ts";
 import type { Candidates } from "./candidates.ts";
 import { candidatePlace, earlierCandidatesPlace } from "./rotation-places.ts";
-import type { Work } from "./system-work.ts";
 
 /** Which configuration, and whose key seals. */
 interface Owner {

@@ -6,11 +6,11 @@ import type { FailedTask, Task } from "../gateways/gateway-work.ts";
 import type { Seal } from "../seal/seal.ts";
 import { dataKeyOf } from "../secrets/data-key.ts";
 import { lockSecret } from "../secrets/find-secret.ts";
+import type { Work } from "../system-work.ts";
 import { commitRotation } from "./commit-rotation.ts";
 import { noteFailed, type RotationFailure } from "./failures.ts";
 import { noteUnresolved } from "./kept-candidates.ts";
 import { candidatePlace } from "./rotation-places.ts";
-import type { Work } from "./system-work.ts";
 
 /** A task that has succeeded, as far as its version tells of it. */
 type SucceededTask = Pick<Task, "changeReason" | "configId" | "id" | "organizationId" | "requestedBy" | "secretId">;

@@ -7,10 +7,10 @@ import { Conditions } from "../db/page.ts";
 import { toRefusal } from "../errors.ts";
 import { cancelClaimed, endBadly } from "../gateways/task-endings.ts";
 import { auditedOf } from "../gateways/task-record.ts";
+import { inSystemWork, type Work } from "../system-work.ts";
 import { type Content, contentOf } from "./assignment.ts";
 import type { RotationFailure } from "./failures.ts";
 import { commitApplied, noteEnded } from "./outcome.ts";
-import { inSystemWork, type Work } from "./system-work.ts";
 
 /** A task of the server that is running by a claim of this process. */
 interface Claimed {

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file holdfast/auth/v1/organization_service.proto.
  */
 export const file_holdfast_auth_v1_organization_service: GenFile = /*@__PURE__*/
-  fileDesc("Citob2xkZmFzdC9hdXRoL3YxL29yZ2FuaXphdGlvbl9zZXJ2aWNlLnByb3RvEhBob2xkZmFzdC5hdXRoLnYxIogBCgxPcmdhbml6YXRpb24SCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpjcmVhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI1ChlDcmVhdGVPcmdhbml6YXRpb25SZXF1ZXN0EhgKBG5hbWUYASABKAlCCrpIB3IFEAEY/wEi2QEKGkNyZWF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQQoNYWRtaW5pc3RyYXRvchgFIAEoCzIqLmhvbGRmYXN0LmF1dGgudjEuQWRtaW5pc3RyYXRvckNyZWRlbnRpYWxzImYKGEFkbWluaXN0cmF0b3JDcmVkZW50aWFscxIbChNtYWNoaW5lX2lkZW50aXR5X2lkGAEgASgJEhEKCWNsaWVudF9pZBgCIAEoCRIaCg1jbGllbnRfc2VjcmV0GAMgASgJQgOAAQEieQoYTGlzdE9yZ2FuaXphdGlvbnNSZXF1ZXN0EhoKBHBhZ2UYASABKAVCB7pIBBoCKAFIAIgBARIrCghwZXJfcGFnZRgCIAEoBUIUukgGGgQYZCgBirUYBwoFbGltaXRIAYgBAUIHCgVfcGFnZUILCglfcGVyX3BhZ2UifQoZTGlzdE9yZ2FuaXphdGlvbnNSZXNwb25zZRIsCgRkYXRhGAEgAygLMh4uaG9sZGZhc3QuYXV0aC52MS5Pcmdhbml6YXRpb24SMgoKcGFnaW5hdGlvbhgCIAEoCzIeLmhvbGRmYXN0LnBhZ2luZy52MS5QYWdpbmF0aW9uIi4KFkdldE9yZ2FuaXphdGlvblJlcXVlc3QSFAoCaWQYASABKAlCCLpIBXIDsAEBIlkKGVVwZGF0ZU9yZ2FuaXphdGlvblJlcXVlc3QSFAoCaWQYASABKAlCCLpIBXIDsAEBEh0KBG5hbWUYAiABKAlCCrpIB3IFEAEY/wFIAIgBAUIHCgVfbmFtZTL1BQoTT3JnYW5pemF0aW9uU2VydmljZRLdAQoSQ3JlYXRlT3JnYW5pemF0aW9uEisuaG9sZGZhc3QuYXV0aC52MS5DcmVhdGVPcmdhbml6YXRpb25SZXF1ZXN0GiwuaG9sZGZhc3QuYXV0aC52MS5DcmVhdGVPcmdhbml6YXRpb25SZXNwb25zZSJsirUYSDjJAUoTb3JnYW5pemF0aW9uLmNyZWF0ZVoaL2FwaS92MS9vcmdhbml6YXRpb25zL3tpZH0aEm9yZ2FuaXphdGlvbjp3cml0ZYLT5JMCGjoBKiIVL2FwaS92MS9vcmdhbml6YXRpb25zEqcBChFMaXN0T3JnYW5pemF0aW9ucxIqLmhvbGRmYXN0LmF1dGgudjEuTGlzdE9yZ2FuaXphdGlvbnNSZXF1ZXN0GisuaG9sZGZhc3QuYXV0aC52MS5MaXN0T3JnYW5pemF0aW9uc1Jlc3BvbnNlIjmQAgGKtRgVUhFvcmdhbml6YXRpb24ubGlzdBABgtPkkwIXEhUvYXBpL3YxL29yZ2FuaXphdGlvbnMSmwEKD0dldE9yZ2FuaXphdGlvbhIoLmhvbGRmYXN0LmF1dGgudjEuR2V0T3JnYW5pemF0aW9uUmVxdWVzdBoeLmhvbGRmYXN0LmF1dGgudjEuT3JnYW5pemF0aW9uIj6QAgGKtRgVUhFvcmdhbml6YXRpb24ucmVhZBABgtPkkwIcEhovYXBpL3YxL29yZ2FuaXphdGlvbnMve2lkfRK1AQoSVXBkYXRlT3JnYW5pemF0aW9uEisuaG9sZGZhc3QuYXV0aC52MS5VcGRhdGVPcmdhbml6YXRpb25SZXF1ZXN0Gh4uaG9sZGZhc3QuYXV0aC52MS5Pcmdhbml6YXRpb24iUoq1GClKE29yZ2FuaXphdGlvbi51cGRhdGUaEm9yZ2FuaXphdGlvbjp3cml0ZYLT5JMCHzoBKhoaL2FwaS92MS9vcmdhbml6YXRpb25zL3tpZH1iBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_holdfast_options_v1_options, file_holdfast_paging_v1_paging]);
+  fileDesc("Citob2xkZmFzdC9hdXRoL3YxL29yZ2FuaXphdGlvbl9zZXJ2aWNlLnByb3RvEhBob2xkZmFzdC5hdXRoLnYxIpQCCgxPcmdhbml6YXRpb24SCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpjcmVhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBJFCg9wYXNzd29yZF9wb2xpY3kYBSABKAsyLC5ob2xkZmFzdC5hdXRoLnYxLk9yZ2FuaXphdGlvblBhc3N3b3JkUG9saWN5EkMKDnNlc3Npb25fcG9saWN5GAYgASgLMisuaG9sZGZhc3QuYXV0aC52MS5Pcmdhbml6YXRpb25TZXNzaW9uUG9saWN5ItQCChpPcmdhbml6YXRpb25QYXNzd29yZFBvbGljeRIjCgptaW5fbGVuZ3RoGAEgASgFQgq6SAcaBRiACCgISACIAQESIwoKbWF4X2xlbmd0aBgCIAEoBUIKukgHGgUYgAgoCEgBiAEBEh4KEXJlcXVpcmVfdXBwZXJjYXNlGAMgASgISAKIAQESHgoRcmVxdWlyZV9sb3dlcmNhc2UYBCABKAhIA4gBARIcCg9yZXF1aXJlX251bWJlcnMYBSABKAhIBIgBARIcCg9yZXF1aXJlX3NwZWNpYWwYBiABKAhIBYgBAUINCgtfbWluX2xlbmd0aEINCgtfbWF4X2xlbmd0aEIUChJfcmVxdWlyZV91cHBlcmNhc2VCFAoSX3JlcXVpcmVfbG93ZXJjYXNlQhIKEF9yZXF1aXJlX251bWJlcnNCEgoQX3JlcXVpcmVfc3BlY2lhbCJqChlPcmdhbml6YXRpb25TZXNzaW9uUG9saWN5EjAKGG1heF9pZGxlX3RpbWVvdXRfbWludXRlcxgBIAEoBUIJukgGGgQYHigBSACIAQFCGwoZX21heF9pZGxlX3RpbWVvdXRfbWludXRlcyI1ChlDcmVhdGVPcmdhbml6YXRpb25SZXF1ZXN0EhgKBG5hbWUYASABKAlCCrpIB3IFEAEY/wEi2QEKGkNyZWF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQQoNYWRtaW5pc3RyYXRvchgFIAEoCzIqLmhvbGRmYXN0LmF1dGgudjEuQWRtaW5pc3RyYXRvckNyZWRlbnRpYWxzImYKGEFkbWluaXN0cmF0b3JDcmVkZW50aWFscxIbChNtYWNoaW5lX2lkZW50aXR5X2lkGAEgASgJEhEKCWNsaWVudF9pZBgCIAEoCRIaCg1jbGllbnRfc2VjcmV0GAMgASgJQgOAAQEieQoYTGlzdE9yZ2FuaXphdGlvbnNSZXF1ZXN0EhoKBHBhZ2UYASABKAVCB7pIBBoCKAFIAIgBARIrCghwZXJfcGFnZRgCIAEoBUIUukgGGgQYZCgBirUYBwoFbGltaXRIAYgBAUIHCgVfcGFnZUILCglfcGVyX3BhZ2UifQoZTGlzdE9yZ2FuaXphdGlvbnNSZXNwb25zZRIsCgRkYXRhGAEgAygLMh4uaG9sZGZhc3QuYXV0aC52MS5Pcmdhbml6YXRpb24SMgoKcGFnaW5hdGlvbhgCIAEoCzIeLmhvbGRmYXN0LnBhZ2luZy52MS5QYWdpbmF0aW9uIi4KFkdldE9yZ2FuaXphdGlvblJlcXVlc3QSFAoCaWQYASABKAlCCLpIBXIDsAEBIuUBChlVcGRhdGVPcmdhbml6YXRpb25SZXF1ZXN0EhQKAmlkGAEgASgJQgi6SAVyA7ABARIdCgRuYW1lGAIgASgJQgq6SAdyBRABGP8BSACIAQESRQoPcGFzc3dvcmRfcG9saWN5GAMgASgLMiwuaG9sZGZhc3QuYXV0aC52MS5Pcmdhbml6YXRpb25QYXNzd29yZFBvbGljeRJDCg5zZXNzaW9uX3BvbGljeRgEIAEoCzIrLmhvbGRmYXN0LmF1dGgudjEuT3JnYW5pemF0aW9uU2Vzc2lvblBvbGljeUIHCgVfbmFtZTL1BQoTT3JnYW5pemF0aW9uU2VydmljZRLdAQoSQ3JlYXRlT3JnYW5pemF0aW9uEisuaG9sZGZhc3QuYXV0aC52MS5DcmVhdGVPcmdhbml6YXRpb25SZXF1ZXN0GiwuaG9sZGZhc3QuYXV0aC52MS5DcmVhdGVPcmdhbml6YXRpb25SZXNwb25zZSJsirUYSDjJAUoTb3JnYW5pemF0aW9uLmNyZWF0ZVoaL2FwaS92MS9vcmdhbml6YXRpb25zL3tpZH0aEm9yZ2FuaXphdGlvbjp3cml0ZYLT5JMCGjoBKiIVL2FwaS92MS9vcmdhbml6YXRpb25zEqcBChFMaXN0T3JnYW5pemF0aW9ucxIqLmhvbGRmYXN0LmF1dGgudjEuTGlzdE9yZ2FuaXphdGlvbnNSZXF1ZXN0GisuaG9sZGZhc3QuYXV0aC52MS5MaXN0T3JnYW5pemF0aW9uc1Jlc3BvbnNlIjmQAgGKtRgVUhFvcmdhbml6YXRpb24ubGlzdBABgtPkkwIXEhUvYXBpL3YxL29yZ2FuaXphdGlvbnMSmwEKD0dldE9yZ2FuaXphdGlvbhIoLmhvbGRmYXN0LmF1dGgudjEuR2V0T3JnYW5pemF0aW9uUmVxdWVzdBoeLmhvbGRmYXN0LmF1dGgudjEuT3JnYW5pemF0aW9uIj6QAgGKtRgVUhFvcmdhbml6YXRpb24ucmVhZBABgtPkkwIcEhovYXBpL3YxL29yZ2FuaXphdGlvbnMve2lkfRK1AQoSVXBkYXRlT3JnYW5pemF0aW9uEisuaG9sZGZhc3QuYXV0aC52MS5VcGRhdGVPcmdhbml6YXRpb25SZXF1ZXN0Gh4uaG9sZGZhc3QuYXV0aC52MS5Pcmdhbml6YXRpb24iUoq1GClKE29yZ2FuaXphdGlvbi51cGRhdGUaEm9yZ2FuaXphdGlvbjp3cml0ZYLT5JMCHzoBKhoaL2FwaS92MS9vcmdhbml6YXRpb25zL3tpZH1iBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_holdfast_options_v1_options, file_holdfast_paging_v1_paging]);
 
 /**
  * Organization holds everything else.
@@ -52,6 +52,20 @@ export type Organization = Message<"holdfast.auth.v1.Organization"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 4;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * password_policy is what is required of the passwords of its users.
+   *
+   * @generated from field: holdfast.auth.v1.OrganizationPasswordPolicy password_policy = 5;
+   */
+  passwordPolicy?: OrganizationPasswordPolicy | undefined;
+
+  /**
+   * session_policy is how long sessions of its users last.
+   *
+   * @generated from field: holdfast.auth.v1.OrganizationSessionPolicy session_policy = 6;
+   */
+  sessionPolicy?: OrganizationSessionPolicy | undefined;
 };
 
 /**
@@ -60,6 +74,84 @@ export type Organization = Message<"holdfast.auth.v1.Organization"> & {
  */
 export const OrganizationSchema: GenMessage<Organization> = /*@__PURE__*/
   messageDesc(file_holdfast_auth_v1_organization_service, 0);
+
+/**
+ * OrganizationPasswordPolicy is checked where a password is chosen, which is at the user's own machine: the server never
+ * sees one.
+ *
+ * @generated from message holdfast.auth.v1.OrganizationPasswordPolicy
+ */
+export type OrganizationPasswordPolicy = Message<"holdfast.auth.v1.OrganizationPasswordPolicy"> & {
+  /**
+   * min_length is how many characters a password must have at least, 8 unless set.
+   *
+   * @generated from field: optional int32 min_length = 1;
+   */
+  minLength?: number | undefined;
+
+  /**
+   * max_length is how many it may have at most, 1024 unless set.
+   *
+   * @generated from field: optional int32 max_length = 2;
+   */
+  maxLength?: number | undefined;
+
+  /**
+   * require_uppercase asks for an upper-case letter.
+   *
+   * @generated from field: optional bool require_uppercase = 3;
+   */
+  requireUppercase?: boolean | undefined;
+
+  /**
+   * require_lowercase asks for a lower-case letter.
+   *
+   * @generated from field: optional bool require_lowercase = 4;
+   */
+  requireLowercase?: boolean | undefined;
+
+  /**
+   * require_numbers asks for a digit.
+   *
+   * @generated from field: optional bool require_numbers = 5;
+   */
+  requireNumbers?: boolean | undefined;
+
+  /**
+   * require_special asks for a character that is neither a letter nor a digit.
+   *
+   * @generated from field: optional bool require_special = 6;
+   */
+  requireSpecial?: boolean | undefined;
+};
+
+/**
+ * Describes the message holdfast.auth.v1.OrganizationPasswordPolicy.
+ * Use `create(OrganizationPasswordPolicySchema)` to create a new message.
+ */
+export const OrganizationPasswordPolicySchema: GenMessage<OrganizationPasswordPolicy> = /*@__PURE__*/
+  messageDesc(file_holdfast_auth_v1_organization_service, 1);
+
+/**
+ * OrganizationSessionPolicy is enforced by the server.
+ *
+ * @generated from message holdfast.auth.v1.OrganizationSessionPolicy
+ */
+export type OrganizationSessionPolicy = Message<"holdfast.auth.v1.OrganizationSessionPolicy"> & {
+  /**
+   * max_idle_timeout_minutes is how long a session of the console may be idle, 30 unless set.
+   *
+   * @generated from field: optional int32 max_idle_timeout_minutes = 1;
+   */
+  maxIdleTimeoutMinutes?: number | undefined;
+};
+
+/**
+ * Describes the message holdfast.auth.v1.OrganizationSessionPolicy.
+ * Use `create(OrganizationSessionPolicySchema)` to create a new message.
+ */
+export const OrganizationSessionPolicySchema: GenMessage<OrganizationSessionPolicy> = /*@__PURE__*/
+  messageDesc(file_holdfast_auth_v1_organization_service, 2);
 
 /**
  * CreateOrganizationRequest names the new organization.
@@ -80,7 +172,7 @@ export type CreateOrganizationRequest = Message<"holdfast.auth.v1.CreateOrganiza
  * Use `create(CreateOrganizationRequestSchema)` to create a new message.
  */
 export const CreateOrganizationRequestSchema: GenMessage<CreateOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_organization_service, 1);
+  messageDesc(file_holdfast_auth_v1_organization_service, 3);
 
 /**
  * CreateOrganizationResponse is the organization and, once, the credentials of its administrator.
@@ -129,7 +221,7 @@ export type CreateOrganizationResponse = Message<"holdfast.auth.v1.CreateOrganiz
  * Use `create(CreateOrganizationResponseSchema)` to create a new message.
  */
 export const CreateOrganizationResponseSchema: GenMessage<CreateOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_organization_service, 2);
+  messageDesc(file_holdfast_auth_v1_organization_service, 4);
 
 /**
  * AdministratorCredentials are shown once.
@@ -164,7 +256,7 @@ export type AdministratorCredentials = Message<"holdfast.auth.v1.AdministratorCr
  * Use `create(AdministratorCredentialsSchema)` to create a new message.
  */
 export const AdministratorCredentialsSchema: GenMessage<AdministratorCredentials> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_organization_service, 3);
+  messageDesc(file_holdfast_auth_v1_organization_service, 5);
 
 /**
  * ListOrganizationsRequest selects a page.
@@ -192,7 +284,7 @@ export type ListOrganizationsRequest = Message<"holdfast.auth.v1.ListOrganizatio
  * Use `create(ListOrganizationsRequestSchema)` to create a new message.
  */
 export const ListOrganizationsRequestSchema: GenMessage<ListOrganizationsRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_organization_service, 4);
+  messageDesc(file_holdfast_auth_v1_organization_service, 6);
 
 /**
  * ListOrganizationsResponse is a page of organizations.
@@ -220,7 +312,7 @@ export type ListOrganizationsResponse = Message<"holdfast.auth.v1.ListOrganizati
  * Use `create(ListOrganizationsResponseSchema)` to create a new message.
  */
 export const ListOrganizationsResponseSchema: GenMessage<ListOrganizationsResponse> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_organization_service, 5);
+  messageDesc(file_holdfast_auth_v1_organization_service, 7);
 
 /**
  * GetOrganizationRequest names an organization.
@@ -241,7 +333,7 @@ export type GetOrganizationRequest = Message<"holdfast.auth.v1.GetOrganizationRe
  * Use `create(GetOrganizationRequestSchema)` to create a new message.
  */
 export const GetOrganizationRequestSchema: GenMessage<GetOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_organization_service, 6);
+  messageDesc(file_holdfast_auth_v1_organization_service, 8);
 
 /**
  * UpdateOrganizationRequest changes an organization.
@@ -262,6 +354,20 @@ export type UpdateOrganizationRequest = Message<"holdfast.auth.v1.UpdateOrganiza
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
+
+  /**
+   * password_policy is changed as far as it is mentioned.
+   *
+   * @generated from field: holdfast.auth.v1.OrganizationPasswordPolicy password_policy = 3;
+   */
+  passwordPolicy?: OrganizationPasswordPolicy | undefined;
+
+  /**
+   * session_policy is changed as far as it is mentioned.
+   *
+   * @generated from field: holdfast.auth.v1.OrganizationSessionPolicy session_policy = 4;
+   */
+  sessionPolicy?: OrganizationSessionPolicy | undefined;
 };
 
 /**
@@ -269,7 +375,7 @@ export type UpdateOrganizationRequest = Message<"holdfast.auth.v1.UpdateOrganiza
  * Use `create(UpdateOrganizationRequestSchema)` to create a new message.
  */
 export const UpdateOrganizationRequestSchema: GenMessage<UpdateOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_organization_service, 7);
+  messageDesc(file_holdfast_auth_v1_organization_service, 9);
 
 /**
  * OrganizationService keeps organizations; nothing of one is ever visible to another.
@@ -309,7 +415,7 @@ export const OrganizationService: GenService<{
     output: typeof OrganizationSchema;
   },
   /**
-   * UpdateOrganization renames the caller's own organization.
+   * UpdateOrganization changes what is mentioned of the caller's own organization.
    *
    * @generated from rpc holdfast.auth.v1.OrganizationService.UpdateOrganization
    */

@@ -6,7 +6,7 @@
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { FieldOptions, MethodOptions, ServiceOptions } from "@bufbuild/protobuf/wkt";
+import type { FieldOptions, MessageOptions, MethodOptions, ServiceOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file holdfast/options/v1/options.proto.
  */
 export const file_holdfast_options_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiFob2xkZmFzdC9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SE2hvbGRmYXN0Lm9wdGlvbnMudjEisQIKBlBvbGljeRIQCgZwdWJsaWMYASABKAhIABIWCgxhbnlfaWRlbnRpdHkYAiABKAhIABIUCgpwZXJtaXNzaW9uGAMgASgJSAASDgoEcm9sZRgEIAEoCUgAEhIKCmluX3Byb2plY3QYBSABKAgSGQoRdGFyZ2V0X3Blcm1pc3Npb24YBiABKAkSDgoGc3RhdHVzGAcgASgFEiwKBHJhdGUYCCABKA4yHi5ob2xkZmFzdC5vcHRpb25zLnYxLlJhdGVDbGFzcxINCgVhdWRpdBgJIAEoCRIUCgxhdWRpdF9kZW5pZWQYCiABKAkSEAoIbG9jYXRpb24YCyABKAkSDAoEZm9ybRgMIAEoCBIbChN3aXRob3V0X3RyYW5zYWN0aW9uGA0gASgIQggKBmNhbGxlciJRCgVGaWVsZBINCgVhbGlhcxgBIAMoCRIQCghudWxsYWJsZRgCIAEoCBITCgtvbWl0X2Fic2VudBgDIAEoCBISCgpqc29uX3R5cGVzGAQgAygJKn0KCVJhdGVDbGFzcxIaChZSQVRFX0NMQVNTX1VOU1BFQ0lGSUVEEAASEgoOUkFURV9DTEFTU19BUEkQARITCg9SQVRFX0NMQVNTX0FVVEgQAhIVChFSQVRFX0NMQVNTX0hFQUxUSBADEhQKEFJBVEVfQ0xBU1NfQUdFTlQQBDpVCgZwb2xpY3kSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjRhgMgASgLMhsuaG9sZGZhc3Qub3B0aW9ucy52MS5Qb2xpY3lSBnBvbGljeTpRCgVmaWVsZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCzIaLmhvbGRmYXN0Lm9wdGlvbnMudjEuRmllbGRSBWZpZWxkOjsKB2ZlYXR1cmUSHy5nb29nbGUucHJvdG9idWYuU2VydmljZU9wdGlvbnMY0YYDIAEoCVIHZmVhdHVyZWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("CiFob2xkZmFzdC9vcHRpb25zL3YxL29wdGlvbnMucHJvdG8SE2hvbGRmYXN0Lm9wdGlvbnMudjEisQIKBlBvbGljeRIQCgZwdWJsaWMYASABKAhIABIWCgxhbnlfaWRlbnRpdHkYAiABKAhIABIUCgpwZXJtaXNzaW9uGAMgASgJSAASDgoEcm9sZRgEIAEoCUgAEhIKCmluX3Byb2plY3QYBSABKAgSGQoRdGFyZ2V0X3Blcm1pc3Npb24YBiABKAkSDgoGc3RhdHVzGAcgASgFEiwKBHJhdGUYCCABKA4yHi5ob2xkZmFzdC5vcHRpb25zLnYxLlJhdGVDbGFzcxINCgVhdWRpdBgJIAEoCRIUCgxhdWRpdF9kZW5pZWQYCiABKAkSEAoIbG9jYXRpb24YCyABKAkSDAoEZm9ybRgMIAEoCBIbChN3aXRob3V0X3RyYW5zYWN0aW9uGA0gASgIQggKBmNhbGxlciJmCgVGaWVsZBINCgVhbGlhcxgBIAMoCRIQCghudWxsYWJsZRgCIAEoCBITCgtvbWl0X2Fic2VudBgDIAEoCBISCgpqc29uX3R5cGVzGAQgAygJEhMKC21heV9iZV9ib2R5GAUgASgIKn0KCVJhdGVDbGFzcxIaChZSQVRFX0NMQVNTX1VOU1BFQ0lGSUVEEAASEgoOUkFURV9DTEFTU19BUEkQARITCg9SQVRFX0NMQVNTX0FVVEgQAhIVChFSQVRFX0NMQVNTX0hFQUxUSBADEhQKEFJBVEVfQ0xBU1NfQUdFTlQQBDpVCgZwb2xpY3kSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjRhgMgASgLMhsuaG9sZGZhc3Qub3B0aW9ucy52MS5Qb2xpY3lSBnBvbGljeTpRCgVmaWVsZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCzIaLmhvbGRmYXN0Lm9wdGlvbnMudjEuRmllbGRSBWZpZWxkOjkKBmNsb3NlZBIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxjRhgMgASgIUgZjbG9zZWQ6OwoHZmVhdHVyZRIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxjRhgMgASgJUgdmZWF0dXJlYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * Policy says who may call a method and what a call leaves behind. A method without one stops the server's start.
@@ -165,6 +165,13 @@ export type Field = Message<"holdfast.options.v1.Field"> & {
    * @generated from field: repeated string json_types = 4;
    */
   jsonTypes: string[];
+
+  /**
+   * may_be_body lets the body of a REST request be this message itself, instead of an object that holds it.
+   *
+   * @generated from field: bool may_be_body = 5;
+   */
+  mayBeBody: boolean;
 };
 
 /**
@@ -246,10 +253,19 @@ export const field: GenExtension<FieldOptions, Field> = /*@__PURE__*/
   extDesc(file_holdfast_options_v1_options, 1);
 
 /**
+ * closed refuses what the message does not declare, with its path, where other messages ignore it. Types are taken as they
+ * are declared: a text is no integer, and null is not absent.
+ *
+ * @generated from extension: bool closed = 50001;
+ */
+export const closed: GenExtension<MessageOptions, boolean> = /*@__PURE__*/
+  extDesc(file_holdfast_options_v1_options, 2);
+
+/**
  * feature names the feature that the service belongs to; switched off, its methods answer FEATURE_DISABLED.
  *
  * @generated from extension: string feature = 50001;
  */
 export const feature: GenExtension<ServiceOptions, string> = /*@__PURE__*/
-  extDesc(file_holdfast_options_v1_options, 2);
+  extDesc(file_holdfast_options_v1_options, 3);
 

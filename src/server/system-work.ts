@@ -1,9 +1,9 @@
-import { type AuditEvent, systemEvent } from "../audit/audit-writer.ts";
-import type { Core } from "../context.ts";
-import { inTransaction, run } from "../db/database.ts";
-import type { Call } from "../wire/call.ts";
+import { type AuditEvent, systemEvent } from "./audit/audit-writer.ts";
+import type { Core } from "./context.ts";
+import { inTransaction, run } from "./db/database.ts";
+import type { Call } from "./wire/call.ts";
 
-/** What a rotation needs of that in which it happens, a call or the system's own work. All of it commits together. */
+/** What a change needs of that in which it happens, a call or the system's own work. All of it commits together. */
 export type Work = Pick<Call, "alsoRecord" | "em" | "now" | "query">;
 
 /**

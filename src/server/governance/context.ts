@@ -1,0 +1,6 @@
+import type { Context } from "../context.ts";
+import { GovernanceReport } from "./governance-report.ts";
+
+export const governance: Context = {
+  entities: [GovernanceReport],
+};

@@ -27,6 +27,8 @@ export interface Core {
   readonly wakes: Wakes;
   /** The way to places that users name. */
   readonly outbound: Outbound;
+  /** Where relying parties reach the OCSP responder, without a slash at the end. */
+  readonly statusUrl: string;
 }
 
 /** What contexts ask of the one that keeps the identities. */

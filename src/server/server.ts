@@ -119,6 +119,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     .connect()
     .catch(() => logger.warn("Redis cannot be reached; limits are counted in memory until it is back"));
   const seal = new Seal(db, options.masterKey);
+  const responder = parts.has("ocsp")
+    ? await startResponder(config.HOST, config.OCSP_PORT, () => responderState(db))
+    : undefined;
   const core: Core = {
     config,
     logger,
@@ -130,12 +133,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     redis,
     wakes: new Wakes(redis, redisUrls[0] as string),
     outbound: new Outbound({ allowed: config.OUTBOUND_ALLOWED_CIDRS }),
+    statusUrl: statusUrlOf(responder, config),
   };
   const auth = await openAuth(core);
 
-  const responder = parts.has("ocsp")
-    ? await startResponder(config.HOST, config.OCSP_PORT, () => responderState(db))
-    : undefined;
   const components = new Components(db, redis, () => config.OCSP_URL ?? urlOf(responder, config));
   const listener = parts.has("api") ? await apiListener(core, auth, components) : undefined;
   const address = await listener?.api.listen(config.HOST, config.PORT);
@@ -253,6 +254,14 @@ async function responderState(db: Database) {
     () => false,
   );
   return { databaseConnected, certificateAuthorities: 0, signingKeys: 0 };
+}
+
+/** How relying parties reach the responder, as far as one can know. */
+function statusUrlOf(responder: Responder | undefined, config: Config): string {
+  const url = new URL(config.OCSP_URL ?? urlOf(responder, config));
+  if (config.OCSP_URL === undefined && config.PUBLIC_URL !== undefined)
+    url.hostname = new URL(config.PUBLIC_URL).hostname;
+  return url.href.replace(/\/+$/, "");
 }
 
 function urlOf(responder: Responder | undefined, config: Config): string {

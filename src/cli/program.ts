@@ -2,8 +2,11 @@ import { Argument, Command } from "commander";
 import { version } from "../version.ts";
 import { declareAgentCommands } from "./commands/agent.ts";
 import { declareAgentAdminCommands } from "./commands/agent-admin.ts";
+import { declareAuthorityCommands } from "./commands/ca.ts";
+import { declareCertificateCommands } from "./commands/cert.ts";
 import { declareFailoverCommands } from "./commands/failover.ts";
 import { declareGatewayCommands } from "./commands/gateway.ts";
+import { declareGovernanceCommands } from "./commands/governance.ts";
 import { declareHostCommands } from "./commands/host.ts";
 import { declareIdentityCommands } from "./commands/identity.ts";
 import { declareKeytabCommands } from "./commands/keytab.ts";
@@ -39,6 +42,14 @@ export function createProgram(): Command {
       const { serve } = await import("../server/main.ts");
       await serve(only);
     });
+  program
+    .command("ocsp")
+    .description("run the OCSP responder alone, as `serve --only ocsp` does; settings as for serve")
+    .addHelpText("after", examples("SERVICE_OCSP_PORT=8081 holdfast ocsp"))
+    .action(async () => {
+      const { serve } = await import("../server/main.ts");
+      await serve("ocsp");
+    });
   declareLoginCommands(program);
   declareSecretCommands(program);
   declareRotationCommands(program);
@@ -46,9 +57,12 @@ export function createProgram(): Command {
   declareSyncCommands(program);
   declareRunCommand(program);
   declareKeytabCommands(program);
+  declareAuthorityCommands(program);
+  declareCertificateCommands(program);
   declareAgentCommands(program);
   declareGatewayCommands(program);
   declareFailoverCommands(program);
+  declareGovernanceCommands(program);
   declareTokenCommands(program);
   const admin = program.command("admin").description("people, machines and roles; and the server's own host");
   declareUserCommands(admin);

@@ -1,6 +1,11 @@
 import { randomBytes } from "node:crypto";
+import {
+  type OrganizationPasswordPolicy,
+  OrganizationService,
+} from "../../gen/ts/holdfast/auth/v1/organization_service_pb.ts";
 import { SrpService } from "../../gen/ts/holdfast/auth/v1/srp_service_pb.ts";
 import { TokenService } from "../../gen/ts/holdfast/auth/v1/token_service_pb.ts";
+import type { PasswordPolicy } from "../standards/password-policy.ts";
 import {
   clientKeys,
   rfc5054Group3072 as group,
@@ -32,6 +37,22 @@ export async function loginWithPassword(api: Api, user: string, password: string
   return tokenOf(answer);
 }
 
+/** What is required of the password that a user may set with this token. */
+export async function policyForEnrollment(
+  api: Api,
+  username: string,
+  enrollmentToken: string,
+): Promise<PasswordPolicy> {
+  const { passwordPolicy } = await api(SrpService).getEnrollment({ username, enrollmentToken });
+  return policyOf(passwordPolicy);
+}
+
+/** What is required of passwords in the organization of whom `api` stands for. */
+export async function policyOfOrganization(api: Api): Promise<PasswordPolicy> {
+  const { data } = await api(OrganizationService).listOrganizations({});
+  return policyOf(data[0]?.passwordPolicy);
+}
+
 /** Sets the first password of a user, or a new one after a reset. */
 export async function enroll(api: Api, user: string, enrollmentToken: string, password: string): Promise<void> {
   const username = user.toLowerCase();
@@ -42,6 +63,16 @@ export async function enroll(api: Api, user: string, enrollmentToken: string, pa
 export async function changePassword(api: Api, user: string, password: string): Promise<void> {
   await api(SrpService).changePassword(await verifierOf(user.toLowerCase(), password));
 }
+
+/** What an answer leaves out is not required. */
+const policyOf = (answer: Partial<OrganizationPasswordPolicy> = {}): PasswordPolicy => ({
+  minLength: answer.minLength ?? 0,
+  maxLength: answer.maxLength ?? Number.POSITIVE_INFINITY,
+  requireUppercase: answer.requireUppercase ?? false,
+  requireLowercase: answer.requireLowercase ?? false,
+  requireNumbers: answer.requireNumbers ?? false,
+  requireSpecial: answer.requireSpecial ?? false,
+});
 
 async function verifierOf(username: string, password: string) {
   const salt = randomBytes(saltLength);

@@ -1,5 +1,5 @@
-import { type DescField, type DescMessage, getOption, type Message } from "@bufbuild/protobuf";
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import { type DescField, type DescMessage, getOption, type Message, toJson } from "@bufbuild/protobuf";
+import { type Timestamp, timestampDate, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { field as fieldOptions } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
 
 /** A record as the REST API answers it: snake_case, null for what is absent, times in UTC with milliseconds. */
@@ -21,5 +21,6 @@ function valueJson({ message }: DescField, value: unknown): unknown {
 function messageJson(schema: DescMessage, value: unknown): unknown {
   if (schema.typeName === "google.protobuf.Timestamp") return timestampDate(value as Timestamp).toISOString();
   if (schema.typeName === "google.protobuf.Struct") return value; // already a plain object
+  if (schema.typeName === "google.protobuf.Value") return toJson(ValueSchema, value as Value);
   return restJson(schema, value as Message);
 }

@@ -1,5 +1,6 @@
 import type { DescField } from "@bufbuild/protobuf";
 import { RateClass } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
+import { bodyFieldOf } from "../server/wire/body-field.ts";
 import type { Binding, RestMethod } from "../server/wire/http-rule.ts";
 import { type MethodPolicy, policyOf } from "../server/wire/policy.ts";
 import { commentOf, firstSentence } from "./comments.ts";
@@ -81,10 +82,13 @@ function requestBodyOf(binding: Binding, schemas: Schemas): Schema | undefined {
   const { input } = binding.method;
   const fields = bodyFields(input, binding.pathFields);
   if (binding.body !== "*" || fields.length === 0) return undefined;
-  const media = { schema: schemas.refer(input, "request", binding.pathFields) };
+  const whole = schemas.refer(input, "request", binding.pathFields);
+  const alone = bodyFieldOf(input)?.message;
+  const media = { schema: alone === undefined ? whole : { oneOf: [schemas.refer(alone, "request"), whole] } };
   const form = binding.acceptsForm ? { "application/x-www-form-urlencoded": media } : {};
   const content = { "application/json": media, ...form };
-  return fields.some(isRequired) ? { required: true, content } : { content };
+  const required = (alone === undefined ? fields : alone.fields).some(isRequired);
+  return required ? { required, content } : { content };
 }
 
 function responsesOf(binding: Binding, policy: MethodPolicy, schemas: Schemas, refusals: Refusals): Schema {

@@ -1,5 +1,5 @@
 import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
-import { type Field, field as fieldOptions } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
+import { closed, type Field, field as fieldOptions } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
 import { commentOf } from "./comments.ts";
 import { constraints, isAbsentable, isRequired, rulesOf, type Schema, sentencesOf } from "./rules.ts";
 
@@ -78,6 +78,7 @@ export class Schemas {
       description: commentOf(message),
       ...(required.length === 0 ? {} : { required: required.map(({ name }) => name) }),
       properties: Object.fromEntries(fields.map((field) => [field.name, this.field(field, direction)])),
+      ...(direction === "request" && isClosed(message) ? { additionalProperties: false } : {}),
       ...(direction === "request" ? sentencesOf(message) : {}),
     };
   }
@@ -124,6 +125,9 @@ export function bodyFields(message: DescMessage, inPath: readonly string[]): Des
   return message.fields.filter(({ name }) => name !== "update_mask" && !inPath.includes(name));
 }
 
+/** Whether a request may hold nothing that the message does not declare. */
+const isClosed = (message: DescMessage) => hasOption(message, closed) && getOption(message, closed);
+
 /** What must not reach a log. */
 const isRedacted = (field: DescField) => field.proto.options?.debugRedact === true;
 
@@ -148,6 +152,8 @@ function canBeNull(field: DescField, direction: Direction): boolean {
 }
 
 function orNull(schema: Schema): Schema {
+  // Any JSON is null, too.
+  if (Object.keys(schema).length === 0) return schema;
   if (schema["type"] === undefined) return { anyOf: [schema, { type: "null" }] };
   const values = schema["enum"] as unknown[] | undefined;
   return { ...schema, type: [schema["type"], "null"], ...(values === undefined ? {} : { enum: [...values, null] }) };

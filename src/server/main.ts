@@ -4,16 +4,18 @@ import { type Config, ConfigError, readConfig } from "./config.ts";
 import { explainStart } from "./explain-start.ts";
 import { createLogger, type Logger } from "./logging.ts";
 import { readMasterKey } from "./seal/master-key.ts";
-import type { Part, Server } from "./server.ts";
+import type { Part, Server, ServerOptions } from "./server.ts";
 
 const allParts: readonly Part[] = ["api", "jobs", "ocsp"];
 /** Past this the process ends whatever still runs: whoever sent the signal waits ten seconds. */
 const lastResortMs = 9500;
 
+type Running = Omit<Server, "core">;
+
 /** Runs the server until SIGINT or SIGTERM. What keeps it from starting is said in one line, and the exit status is 1. */
 export async function serve(only: string | undefined): Promise<void> {
   let engines: Engines | undefined;
-  let server: Server | undefined;
+  let server: Running | undefined;
   let stopping = false;
   const stop = async (signal: NodeJS.Signals) => {
     if (stopping) return;
@@ -35,10 +37,15 @@ export async function serve(only: string | undefined): Promise<void> {
     logger = createLogger(config.LOG_LEVEL);
     const parts = readParts(only);
     const embedded = config.DATABASE_URL === undefined;
+    if (embedded && isResponderAlone(parts)) {
+      throw new ConfigError(
+        "SERVICE_DATABASE_URL is needed for the OCSP responder alone: without it, `holdfast serve` runs the responder too",
+      );
+    }
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void stop(signal));
     const starting = embedded ? startEngines(config.DATA_DIR, { warn: (message) => logger?.warn(message) }) : undefined;
     // The engines start while the server's code is read.
-    const [started, { startServer }] = await Promise.all([starting, import("./server.ts")]);
+    const [started, start] = await Promise.all([starting, loadStart(parts)]);
     engines = started;
     // After the engines, which hold the folder: of two first starts at once only one makes a key.
     const masterKey = readMasterKey(config, embedded);
@@ -50,7 +57,7 @@ export async function serve(only: string | undefined): Promise<void> {
     if (masterKey.previous !== undefined) {
       logger.warn(`${masterKey.previous.setting} is set; remove it when \`holdfast admin rewrap\` has finished`);
     }
-    server = await startServer({
+    server = await start({
       config,
       logger,
       masterKey,
@@ -77,7 +84,15 @@ function readParts(only: string | undefined): ReadonlySet<Part> {
   return new Set(parts as Part[]);
 }
 
-function announce(server: Server, config: Config, logger: Logger): void {
+const isResponderAlone = (parts: ReadonlySet<Part>) => parts.size === 1 && parts.has("ocsp");
+
+/** The responder alone needs little of the server's code, and less of its rights. */
+async function loadStart(parts: ReadonlySet<Part>): Promise<(options: ServerOptions) => Promise<Running>> {
+  if (isResponderAlone(parts)) return (await import("./ocsp-process.ts")).startOcspProcess;
+  return (await import("./server.ts")).startServer;
+}
+
+function announce(server: Running, config: Config, logger: Logger): void {
   const { address, ocspAddress, bootstrapped } = server;
   const scheme = config.TLS_CERT_FILE === undefined ? "http" : "https";
   const { address: host, port } = address ?? { address: config.HOST, port: config.PORT };

@@ -1,8 +1,7 @@
 import type { AddressInfo } from "node:net";
-import { Redis, type RedisOptions } from "ioredis";
 import { HealthService as healthDescriptor } from "../../gen/ts/holdfast/health/v1/health_service_pb.ts";
 import { RateClass } from "../../gen/ts/holdfast/options/v1/options_pb.ts";
-import { type Responder, startResponder } from "../ocsp/responder.ts";
+import type { Responder } from "../ocsp/ocsp-responder.ts";
 import { Outbound } from "../outbound/outbound.ts";
 import { version } from "../version.ts";
 import { agents } from "./agents/context.ts";
@@ -11,6 +10,7 @@ import { openAuditWriter } from "./audit/open.ts";
 import { type Auth, authEntities, openAuth } from "./auth/auth.ts";
 import { type Bootstrapped, bootstrap } from "./auth/bootstrap.ts";
 import { certificates } from "./certificates/context.ts";
+import { startOcspListener } from "./certificates/ocsp-listener.ts";
 import { type Config, readTlsFiles } from "./config.ts";
 import type { Context, Core } from "./context.ts";
 import { Database } from "./db/database.ts";
@@ -24,6 +24,7 @@ import { keytabs } from "./keytabs/context.ts";
 import { links } from "./links/context.ts";
 import { Locks } from "./lock/lock.ts";
 import type { Logger } from "./logging.ts";
+import { connectRedis } from "./redis.ts";
 import { rotation, rotationWork } from "./rotation/context.ts";
 import { DataKey, OrganizationKey, ServiceKey } from "./seal/key-tables.ts";
 import type { MasterKey } from "./seal/master-key.ts";
@@ -95,17 +96,6 @@ export interface Server {
   stop(graceMs?: number): Promise<void>;
 }
 
-/** Redis commands fail fast while it is away: everything that uses them has another way. */
-const redisOptions = {
-  commandTimeout: 200,
-  socketTimeout: 500,
-  connectTimeout: 500,
-  maxRetriesPerRequest: 1,
-  enableOfflineQueue: false,
-  lazyConnect: true,
-  retryStrategy: (attempt: number) => Math.min(50 * attempt, 1000),
-} satisfies RedisOptions;
-
 const defaultGraceMs = 8000;
 
 /** Starts a server on engines that are there already. Throws a ConfigError for a master key that is not the database's. */
@@ -113,15 +103,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { config, logger, databaseUrl, redisUrls, parts } = options;
   const db = await Database.open({ url: databaseUrl, poolSize: config.DATABASE_POOL_SIZE, entities, logger });
   await db.migrate();
-  const redis = new Redis(redisUrls[0] as string, redisOptions);
-  redis.on("error", () => {});
-  await redis
-    .connect()
-    .catch(() => logger.warn("Redis cannot be reached; limits are counted in memory until it is back"));
+  const redis = await connectRedis(redisUrls, logger);
   const seal = new Seal(db, options.masterKey);
-  const responder = parts.has("ocsp")
-    ? await startResponder(config.HOST, config.OCSP_PORT, () => responderState(db))
-    : undefined;
+  const responder = parts.has("ocsp") ? await startOcspListener({ config, db, seal, redis, logger }) : undefined;
   const core: Core = {
     config,
     logger,
@@ -164,7 +148,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       listener?.shutdown.abort();
       await Promise.all([
         listener?.api.close(graceMs),
-        responder?.close(),
+        responder?.close(graceMs),
         core.jobs.stop(graceMs),
         ...endings.map((end) => end()),
       ]);
@@ -245,15 +229,6 @@ function callFrom(request: HttpRequest, { config, db }: Core): Call {
   );
   if (config.TLS_CERT_FILE !== undefined) call.headers["strict-transport-security"] = "max-age=31536000";
   return call;
-}
-
-/** No certificate authorities exist yet: what is left to ask is whether the database answers. */
-async function responderState(db: Database) {
-  const databaseConnected = await db.query("select $1::int", [1]).then(
-    () => true,
-    () => false,
-  );
-  return { databaseConnected, certificateAuthorities: 0, signingKeys: 0 };
 }
 
 /** How relying parties reach the responder, as far as one can know. */

@@ -20,6 +20,7 @@ import { measureParsing } from "./parse-keytabs.ts";
 import { memoryMib } from "./processes.ts";
 import { explainProfile, profileTime, profiling } from "./profile.ts";
 import { measureReports } from "./report-keytabs.ts";
+import { measureRevocationLists } from "./revocation-lists.ts";
 import { measureRewrapping } from "./rewrap.ts";
 import { measureRotationTasks } from "./rotation-tasks.ts";
 import { measureScale } from "./scale.ts";
@@ -84,6 +85,7 @@ const moreParts: Partial<Record<Part, (stage: Stage, main: Holdfast, effort: Eff
     for (const replica of replicas) await replica.stop();
     return lines;
   },
+  crl: (stage, _, effort) => measureRevocationLists(stage, effort),
 };
 
 const beganAt = performance.now();

@@ -16,6 +16,7 @@ const parts = [
   "gateways",
   "rotations",
   "links",
+  "crl",
   "start",
   "memory",
 ] as const;
@@ -50,6 +51,8 @@ export interface Effort {
   readonly dueLinks: number;
   /** Of values, one at a time, in part "links". */
   readonly changes: number;
+  /** Certificates on the list of part "crl". */
+  readonly revoked: number;
 }
 
 export interface Options {
@@ -98,6 +101,7 @@ export function readOptions(argv: readonly string[]): Options {
     dueRotations: given.quick ? 200 : 1000,
     dueLinks: given.quick ? 200 : 1000,
     changes: given.quick ? 30 : 300,
+    revoked: given.quick ? 50_000 : 1_000_000,
   };
   const profile = given.profile === true;
   return { parts: new Set(given.only ?? (profile ? ["read"] : usual)), effort, profile };

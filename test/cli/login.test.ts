@@ -229,6 +229,24 @@ describe("logging in with holdfast", function () {
       expect((await enroll("erin", token, "🔑".repeat(12))).status).to.equal(0);
     });
 
+    it("that lack what the organization's policy asks for are refused, by what they lack", async () => {
+      const { admin, organizationId } = await server.otherOrganization();
+      const password_policy = { min_length: 14, require_uppercase: true, require_numbers: true };
+      await admin.rest("PUT", `/api/v1/organizations/${organizationId}`, { password_policy });
+      const { body } = await admin.rest("POST", "/api/v1/users", { username: "gina", roles: ["viewer"] });
+      const good = "A long enough 1";
+
+      const weak = await enroll("gina", body.enrollment_token, "long enough 1");
+      const strong = await enroll("gina", body.enrollment_token, good);
+      await loginAs("gina", good);
+      const changed = await cli.run("password --stdin", { input: `${good}\na long enough one\n` });
+
+      expect([weak.status, strong.status, changed.status]).to.deep.equal([2, 0, 2]);
+      expect(weak.stderr).to.include("a password needs 14 characters or more, and an upper-case letter\n");
+      expect(changed.stderr).to.include("a password needs an upper-case letter, and a digit\n");
+      expect(await loginAs("gina", good)).to.equal(0);
+    });
+
     it("are changed by whoever knows the present one, which ends other logins and keeps this one", async () => {
       await server.user("frank");
       await loginAs("frank", usualPassword);

@@ -100,7 +100,7 @@ const grantable = permissions.filter((permission) => !/^(agent:report|gateway:co
 
 /** The project that a sample is about, if it is about one. */
 function projectOf(method: RestMethod, sample: Sample): string | undefined {
-  if (/^(Secret|Keytab|RotationConfig|RotationTemplate|Link)Service$/.test(method.parent.name))
+  if (/^(Secret|Keytab|RotationConfig|RotationTemplate|Link|Certificate)Service$/.test(method.parent.name))
     return (sample["project_id"] as string) ?? server.projectId;
   return method.parent.name === "ProjectService" ? (sample["id"] as string | undefined) : undefined;
 }

@@ -10,8 +10,9 @@ import { allMethods } from "./services.ts";
 const server = useServer({ KEYTAB_ENABLED: "true" });
 const methods = (await allMethods()).filter(
   ({ parent, input }) =>
-    /^holdfast\.(auth|keytabs|agents|discovery|gateways|rotation|links)\./.test(parent.typeName) &&
-    input.fields.length > 0,
+    /^holdfast\.(auth|keytabs|agents|discovery|gateways|rotation|links|certificates|governance)\./.test(
+      parent.typeName,
+    ) && input.fields.length > 0,
 );
 
 const texts = [

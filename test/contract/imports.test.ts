@@ -27,7 +27,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   lock: ["errors", "logging"],
   jobs: ["db", "errors", "logging"],
   // Of the contexts, the wire knows the table of audit events only.
-  wire: ["audit", "config", "db", "errors", "jobs", "lock", "logging", "seal"],
+  wire: ["audit", "config", "db", "errors", "jobs", "lock", "logging", "seal", "standards"],
   wake: [],
   rounds: ["logging"],
   // Who may hold a stream open follows from roles.
@@ -148,14 +148,17 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "logging",
     "ocsp",
     "outbound",
+    "redis",
     "rotation",
     "seal",
     "secrets",
     "wake",
     "wire",
   ],
+  redis: ["logging"],
+  "ocsp-process": ["certificates", "db", "redis", "seal", "server"],
   admin: ["audit", "config", "db", "engines", "logging", "seal", "server", "standards"],
-  main: ["auth", "config", "engines", "explain-start", "logging", "seal", "server"],
+  main: ["auth", "config", "engines", "explain-start", "logging", "ocsp-process", "seal", "server"],
   "explain-start": ["config", "engines", "errors"],
 };
 

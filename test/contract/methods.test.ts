@@ -19,10 +19,12 @@ function withoutVariables(schema: DescMessage, message: Message): string {
     .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "<uuid>")
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
     .replaceAll(
-      /(key|copy|project|organization|identity|token|owner|user|role|host|file|gateway|environment|template)-[0-9a-f]{12}/g,
+      /(key|copy|project|organization|identity|token|owner|user|role|host|file|gateway|environment|template|authority)-[0-9a-f]{12}/g,
       "<name>",
     )
     .replaceAll(/"[0-9a-f]{64}"/g, '"<hash>"')
+    .replaceAll(/"serialNumber":"[0-9a-f]{40}"/g, '"serialNumber":"<serial>"')
+    .replaceAll(/"(certificatePem|chainPem|privateKeyPem)":"-----[^"]*"/g, '"$1":"<pem>"')
     .replaceAll(/"data":"([^"]*)"/g, (_, bytes: string) => `"data":"<${bytes.length} characters>"`)
     .replaceAll(
       /"(accessToken|clientSecret|prefix|token|csrfToken|enrollmentToken|salt|serverPublicKey|serverProof|fencingToken)":"[^"]*"/g,

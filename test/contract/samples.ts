@@ -38,6 +38,42 @@ const policy = {
   enforcement_mode: "warn",
 };
 
+const newAuthority = async (server: TestServer) =>
+  (
+    await server.admin.rest("POST", "/api/v1/certificate-authorities", {
+      name: anything("authority"),
+      type: "root",
+      subject: { common_name: "Example Root", organization: "Example", country: "DE" },
+    })
+  ).body;
+const authorityId = async (server: TestServer) => ({ id: (await newAuthority(server)).id });
+
+/** An authority with a revocation list: no builder runs beside the tests of the contract. */
+async function listedAuthorityId(server: TestServer): Promise<{ id: string }> {
+  const { id } = await newAuthority(server);
+  await server.sql(
+    `update crl set number = 1, this_update = now(), next_update = now() + interval '7 days', size = 4, entries = 0
+     where ca_id = $1`,
+    [id],
+  );
+  await server.sql("insert into crl_part (ca_id, number, position, bytes) values ($1, 1, 0, '\\x30020500')", [id]);
+  return { id };
+}
+
+/** A certificate for a host of its own. */
+async function newCertificate(server: TestServer) {
+  const { id: ca_id } = await newAuthority(server);
+  const subject = { common_name: `${anything("host")}.example.com` };
+  const { admin, projectId: project_id } = server;
+  return (await admin.rest("POST", "/api/v1/certificates", { ca_id, project_id, subject })).body;
+}
+const certificateId = async (server: TestServer) => ({ id: (await newCertificate(server)).id });
+
+const governanceReport = { password_policy: { min_length: 12 }, mfa_policy: { min_enforcement_level: "required" } };
+const reportId = async ({ admin }: TestServer) => ({
+  id: (await admin.rest("POST", "/api/v1/governance/reports", governanceReport)).body.id,
+});
+
 /** What all samples of a server share, made when the first of them needs it. */
 const oneFor = <Thing>(make: (server: TestServer) => Promise<Thing>) => {
   const made = new WeakMap<TestServer, Promise<Thing>>();
@@ -71,6 +107,8 @@ const answeringHost = oneFor(async (server) => {
   host.answerUploads(files);
   return host;
 });
+
+const anyCertificate = oneFor(newCertificate);
 
 const anyKeytab = oneFor(({ admin }) => importKeytab(admin));
 
@@ -355,6 +393,10 @@ export const samples: Readonly<Record<string, Arrange>> = {
   "holdfast.auth.v1.SrpService.InitSrp": () => ({ username: "admin" }),
   "holdfast.auth.v1.SrpService.VerifySrp": async (server) =>
     (await beginLogin(server.anonymous, "admin", usualPassword)).request,
+  "holdfast.auth.v1.SrpService.GetEnrollment": async (server) => {
+    const { username, enrollment_token } = await newUser(server);
+    return { username, enrollment_token };
+  },
   "holdfast.auth.v1.SrpService.EnrollSrp": async (server) => {
     const { username, enrollment_token } = await newUser(server);
     return { username, enrollment_token, ...(await passwordFields(username, "new")) };
@@ -567,6 +609,79 @@ export const samples: Readonly<Record<string, Arrange>> = {
     ...(await linkedSecretId(server)),
     environment: "production",
   }),
+  "holdfast.certificates.v1.CertificateAuthorityService.CreateCertificateAuthority": async (server) => ({
+    name: anything("authority"),
+    type: "intermediate",
+    parent_id: (await newAuthority(server)).id,
+    subject: { common_name: "Example Issuing CA", organization: "Example", country: "DE" },
+    key_algorithm: "ECDSA",
+    key_size: 256,
+    validity_days: 365,
+    max_path_length: 1,
+    name_constraints: { permitted: { dns: ["example.com"] }, excluded: { ip: ["10.0.0.0/8"] } },
+  }),
+  "holdfast.certificates.v1.CertificateAuthorityService.ListCertificateAuthorities": async (server) => ({
+    search: (await newAuthority(server)).name,
+    status: "active",
+    type: "root",
+    per_page: 10,
+  }),
+  "holdfast.certificates.v1.CertificateAuthorityService.GetCertificateAuthority": authorityId,
+  "holdfast.certificates.v1.CertificateAuthorityService.UpdateCertificateAuthority": async (server) => ({
+    ...(await authorityId(server)),
+    name: anything("authority"),
+    status: "disabled",
+  }),
+  "holdfast.certificates.v1.CertificateAuthorityService.RevokeCertificateAuthority": async (server) => ({
+    ...(await authorityId(server)),
+    reason: "superseded",
+  }),
+  "holdfast.certificates.v1.CertificateAuthorityService.DownloadCrl": listedAuthorityId,
+  "holdfast.certificates.v1.CertificateService.IssueCertificate": async (server) => ({
+    ca_id: (await newAuthority(server)).id,
+    project_id: server.projectId,
+    subject: { common_name: `${anything("host")}.example.com`, organization: "Example", country: "DE" },
+    subject_alternative_names: { dns: ["www.example.com"], ip: ["192.0.2.1"] },
+    key_algorithm: "ECDSA",
+    key_size: 256,
+    validity_days: 30,
+    profile: "server_client",
+    auto_renew: true,
+  }),
+  "holdfast.certificates.v1.CertificateService.ListCertificates": async (server) => {
+    const { ca_id, project_id, subject } = await newCertificate(server);
+    return { ca_id, project_id, status: "active", search: subject.common_name, per_page: 10 };
+  },
+  "holdfast.certificates.v1.CertificateService.GetCertificate": certificateId,
+  "holdfast.certificates.v1.CertificateService.UpdateCertificate": async (server) => ({
+    ...(await certificateId(server)),
+    auto_renew: true,
+  }),
+  "holdfast.certificates.v1.CertificateService.RenewCertificate": async (server) => ({
+    ...(await certificateId(server)),
+    validity_days: 30,
+  }),
+  "holdfast.certificates.v1.CertificateService.RevokeCertificate": async (server) => ({
+    ...(await certificateId(server)),
+    reason: "superseded",
+  }),
+  // Signatures are of different lengths.
+  "holdfast.certificates.v1.CertificateService.DownloadCertificate": async (server) => ({
+    id: (await anyCertificate(server)).id,
+    format: "der",
+  }),
+  "holdfast.governance.v1.GovernanceReportService.ImportGovernanceReport": () => ({ report: governanceReport }),
+  "holdfast.governance.v1.GovernanceReportService.ListGovernanceReports": async (server) => {
+    await reportId(server);
+    return { page: 1, per_page: 1 };
+  },
+  "holdfast.governance.v1.GovernanceReportService.GetGovernanceReport": reportId,
+  "holdfast.governance.v1.GovernanceReportService.GetCurrentGovernanceReport": async (server) => {
+    await reportId(server);
+    return {};
+  },
+  "holdfast.governance.v1.GovernanceReportService.EvaluateGovernanceReport": reportId,
+  "holdfast.governance.v1.GovernanceReportService.DeleteGovernanceReport": reportId,
   "holdfast.health.v1.HealthService.GetHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetDatabaseHealth": () => ({}),
   "holdfast.health.v1.HealthService.GetSystemHealth": () => ({}),

@@ -66,9 +66,12 @@ export class Client {
   }
 }
 
+/** The types of files that are no text. */
+const binary = /^application\/(octet-stream|pkix-(cert|crl))$/;
+
 async function bodyOf(response: Response): Promise<unknown> {
-  const [type] = (response.headers.get("content-type") ?? "").split(";", 1);
-  if (type === "application/octet-stream") return Buffer.from(await response.arrayBuffer());
+  const [type = ""] = (response.headers.get("content-type") ?? "").split(";", 1);
+  if (binary.test(type)) return Buffer.from(await response.arrayBuffer());
   const text = await response.text();
   return type === "application/json" && text !== "" ? JSON.parse(text) : text;
 }

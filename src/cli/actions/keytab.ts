@@ -12,8 +12,9 @@ import { askConsent } from "../ask.ts";
 import type { Json } from "../commands/options.ts";
 import { usage } from "../failure.ts";
 import { findProjectId } from "../find.ts";
-import { parsed, readKeytabBytes, writeKeytabFile } from "../keytab-file.ts";
+import { parsed, readKeytabBytes } from "../keytab-file.ts";
 import { note, print, printRecord, printRecords, printRestRecord, say, timeText } from "../output.ts";
+import { writeOwnerFile } from "../owner-file.ts";
 import { openSession } from "../session.ts";
 
 export interface ImportOptions extends Json {
@@ -119,7 +120,7 @@ export async function download(id: string, { output, version }: DownloadOptions)
   for await (const { data } of openSession()(KeytabService).downloadKeytab({ id, version })) pieces.push(data);
   const bytes = Buffer.concat(pieces);
   if (output === undefined) return print(bytes);
-  await writeKeytabFile(output, bytes);
+  await writeOwnerFile(output, bytes);
   note(`wrote ${output}, for its owner only`);
 }
 

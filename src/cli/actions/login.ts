@@ -1,6 +1,7 @@
 import { SessionService } from "../../../gen/ts/holdfast/auth/v1/session_service_pb.ts";
 import * as client from "../../client/login.ts";
 import type { Token } from "../../client/token.ts";
+import { lackingIn, type PasswordPolicy } from "../../standards/password-policy.ts";
 import { askHidden, readLines } from "../ask.ts";
 import { credentialsPath, readCredentials, removeCredentials, writeCredentials } from "../credentials-file.ts";
 import { explain } from "../explain.ts";
@@ -27,7 +28,10 @@ export interface PasswordOptions extends ServerOptions {
   readonly stdin?: boolean;
 }
 
-/** The server cannot see how long a password is, and whoever steals its database can try short ones. */
+/**
+ * The server cannot see how long a password is, and whoever steals its database can try short ones. An organization may
+ * ask for more, and for less only by a maximum.
+ */
 const shortestPassword = 12;
 
 /** Logs in and keeps the token in the credentials file. */
@@ -64,13 +68,16 @@ const keep = (url: string, { token, expiresAt }: Token) =>
   writeCredentials({ url, token, expires_at: expiresAt.toISOString() });
 
 /** Sets the first password of a user. */
-export async function enroll({ username, url: given, stdin }: EnrollOptions): Promise<void> {
-  const url = urlFor(given);
-  const [enrollmentToken = "", password = ""] = stdin
+export async function enroll({ username, url: at, stdin }: EnrollOptions): Promise<void> {
+  const url = urlFor(at);
+  const [enrollmentToken = "", given] = stdin
     ? await readLines("the enrollment token", "the password")
-    : [await askHidden("Enrollment token:", stdinWay), await askNewPassword()];
-  refuseShort(password);
-  await client.enroll(anonymous(url), username, enrollmentToken, password);
+    : [await askHidden("Enrollment token:", stdinWay)];
+  const api = anonymous(url);
+  const policy = await client.policyForEnrollment(api, username, enrollmentToken);
+  const password = given ?? (await askNewPassword(policy));
+  refuseWeak(password, policy);
+  await client.enroll(api, username, enrollmentToken, password);
   note(`the password is set; log in with: holdfast login --url ${url} --username ${username}`);
 }
 
@@ -81,27 +88,31 @@ export async function changePassword(options: PasswordOptions): Promise<void> {
   const [present = "", given] = options.stdin
     ? await readLines("the present password", "the new password")
     : [await askHidden("Present password:", stdinWay)];
-  if (given !== undefined) refuseShort(given);
   const token = await client.loginWithPassword(anonymous(url), username, present);
-  const fresh = given ?? (await askNewPassword());
-  await client.changePassword(authorized(url, token.token), username, fresh);
+  const api = authorized(url, token.token);
+  const policy = await client.policyOfOrganization(api);
+  const fresh = given ?? (await askNewPassword(policy));
+  refuseWeak(fresh, policy);
+  await client.changePassword(api, username, fresh);
   keep(url, token);
   note("the password is changed; other logins of yours have ended");
 }
 
 const stdinWay = "give both on standard input with --stdin";
 
-async function askNewPassword(): Promise<string> {
+async function askNewPassword(policy: PasswordPolicy): Promise<string> {
   const password = await askHidden("New password:", stdinWay);
-  refuseShort(password);
+  refuseWeak(password, policy);
   if ((await askHidden("The same again:", stdinWay)) !== password) throw usage("the two passwords differ");
   return password;
 }
 
-function refuseShort(password: string): void {
-  if ([...password].length >= shortestPassword) return;
-  throw usage(`a password needs ${shortestPassword} characters or more`, [
-    "whoever steals the server's database can try all short ones",
+function refuseWeak(password: string, policy: PasswordPolicy): void {
+  const minLength = Math.max(policy.minLength, Math.min(shortestPassword, policy.maxLength));
+  const lacking = lackingIn(password, { ...policy, minLength });
+  if (lacking.length === 0) return;
+  throw usage(`a password needs ${lacking.join(", and ")}`, [
+    "the server never sees it, and whoever steals its database can try all weak ones",
   ]);
 }
 

@@ -94,7 +94,7 @@ export async function openAuth({ config, db, seal, redis, logger }: Core): Promi
       { descriptor: srp, implementation: new SrpService({ ...ways, accounts, handshakes }) },
       { descriptor: sessions, implementation: new SessionService(authenticator, { pepper, csrfKey }) },
       { descriptor: apiTokens, implementation: new ApiTokenService(authenticator, pepper) },
-      { descriptor: organizations, implementation: new OrganizationService(seal, pepper) },
+      { descriptor: organizations, implementation: new OrganizationService(authenticator, seal, pepper) },
       { descriptor: projects, implementation: new ProjectService() },
       {
         descriptor: machineIdentities,

@@ -8,7 +8,7 @@ import type { AccessTokens } from "./access-tokens.ts";
 import { addressCheck } from "./allowed-addresses.ts";
 import { Announcements, type Subject } from "./announcements.ts";
 import { BriefMemory } from "./brief-memory.ts";
-import { absoluteMs, csrfTokenOf, idleMs } from "./cookies.ts";
+import { absoluteMs, csrfTokenOf } from "./cookies.ts";
 import { hashOf } from "./generated-credentials.ts";
 import { type Holder, readHolder } from "./identities.ts";
 import {
@@ -132,7 +132,7 @@ export class Authenticator {
     const known = await this.#sessions.get(hashOf(this.#pepper, cookie).toString("hex"));
     if (known === undefined || known.ended) throw authInvalid("the session is invalid");
     const expiresAt = new Date(known.expires_at);
-    if (expiresAt.getTime() <= Date.now() || known.lastUsedMs + idleMs <= Date.now()) {
+    if (expiresAt.getTime() <= Date.now() || known.lastUsedMs + known.idleMs <= Date.now()) {
       throw authExpired("the session has expired");
     }
     const holder = await this.#holders.get(known.identity_id);

@@ -1,8 +1,6 @@
 import { createHmac, type KeyObject } from "node:crypto";
 import { sessionCookie } from "../wire/session-cookie.ts";
 
-/** A session that is not used for this long ends; its use is noted to the minute. */
-export const idleMs = 30 * 60_000;
 /** However much it is used, a session ends so long after the login that it began with. */
 export const absoluteMs = 12 * 60 * 60_000;
 

@@ -1,5 +1,7 @@
 import type { Database } from "../db/database.ts";
+import { sessionPolicyOf } from "./organization-policies.ts";
 
+/** A use is noted no more often than this, in any case. */
 const touchMs = 60_000;
 
 /** A row of api_token, with what a request needs of it. */
@@ -23,6 +25,8 @@ export interface KeptSession {
   readonly credential_version: number;
   readonly expires_at: string;
   readonly ended: boolean;
+  /** It ends when it is not used for so long. */
+  readonly idleMs: number;
   lastUsedMs: number;
 }
 
@@ -38,22 +42,30 @@ export async function readApiToken(db: Database, hash: string): Promise<KeptApiT
 
 /** `hash` is that of the cookie, in hexadecimal digits. */
 export async function readSession(db: Database, hash: string): Promise<KeptSession | undefined> {
-  const [row] = await db.query<KeptSession & { readonly last_used_at: string }>(
-    `select id, identity_id, credential_version, last_used_at, expires_at, ended_at is not null as ended
-     from session where hash = $1`,
+  const [row] = await db.query<KeptSession & { readonly last_used_at: string; readonly session_policy: object }>(
+    `select s.id, s.identity_id, s.credential_version, s.last_used_at, s.expires_at, s.ended_at is not null as ended,
+       o.session_policy
+     from session s join organization o on o.id = s.organization_id where s.hash = $1`,
     [Buffer.from(hash, "hex")],
   );
-  return row && { ...row, lastUsedMs: Date.parse(row.last_used_at) };
+  if (row === undefined) return undefined;
+  const idleMs = sessionPolicyOf(row.session_policy).maxIdleTimeoutMinutes * 60_000;
+  return { ...row, idleMs, lastUsedMs: Date.parse(row.last_used_at) };
 }
 
-/** Notes the use, at most once a minute; the call does not wait for it. */
+/**
+ * Notes the use, at most once a minute; the call does not wait for it. That of a session that may be idle for less than ten
+ * minutes is noted more often: it ends by what was noted, and so up to a tenth too early.
+ */
 export function noteUse(db: Database, table: "api_token" | "session", kept: KeptApiToken | KeptSession): void {
   const now = Date.now();
-  if (now - kept.lastUsedMs < touchMs) return;
+  const everyMs = "idleMs" in kept ? Math.min(touchMs, kept.idleMs / 10) : touchMs;
+  if (now - kept.lastUsedMs < everyMs) return;
   kept.lastUsedMs = now;
+  // Of several replicas that note it at once, one does.
   const touch = `update ${table} set last_used_at = now()
-    where id = $1 and (last_used_at is null or last_used_at < now() - interval '59 seconds')`;
-  db.query(touch, [kept.id]).catch(() => {});
+    where id = $1 and (last_used_at is null or last_used_at < now() - make_interval(secs => $2::float8 - 1))`;
+  db.query(touch, [kept.id, everyMs / 1000]).catch(() => {});
 }
 
 /** Whether an access token was not logged out; undefined means that it was. */

@@ -1,5 +1,12 @@
 import { defineEntity, p } from "@mikro-orm/core";
+import type { PasswordPolicy } from "../../standards/password-policy.ts";
 import { createdAt, id, updatedAt } from "../db/columns.ts";
+import {
+  changedPasswordPolicy,
+  changedSessionPolicy,
+  type SessionPolicy,
+  type Settings,
+} from "./organization-policies.ts";
 
 const OrganizationTable = defineEntity({
   name: "Organization",
@@ -10,8 +17,8 @@ const OrganizationTable = defineEntity({
     /** The organization made at the first start, whose administrators may create others. */
     instance: p.boolean().default(false),
     /** What was set; the rest is as organization-policies.ts says. */
-    passwordPolicy: p.json().defaultRaw("'{}'"),
-    sessionPolicy: p.json().defaultRaw("'{}'"),
+    passwordPolicy: p.json<Settings<PasswordPolicy>>().defaultRaw("'{}'"),
+    sessionPolicy: p.json<Settings<SessionPolicy>>().defaultRaw("'{}'"),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },
@@ -26,6 +33,18 @@ const OrganizationTable = defineEntity({
 export class Organization extends OrganizationTable.class {
   rename(name: string, now: Date): void {
     this.name = name;
+    this.updatedAt = now;
+  }
+
+  /** What is left out stays as it is. Throws VALIDATION_ERROR when no password could be as required. */
+  requireOfPasswords(change: Settings<PasswordPolicy>, now: Date): void {
+    this.passwordPolicy = changedPasswordPolicy(this.passwordPolicy, change);
+    this.updatedAt = now;
+  }
+
+  /** What is left out stays as it is. */
+  requireOfSessions(change: Settings<SessionPolicy>, now: Date): void {
+    this.sessionPolicy = changedSessionPolicy(this.sessionPolicy, change);
     this.updatedAt = now;
   }
 }

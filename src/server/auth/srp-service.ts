@@ -17,6 +17,7 @@ import type { Authenticator } from "./authenticator.ts";
 import type { FailedLogins } from "./failed-logins.ts";
 import { hashOf } from "./generated-credentials.ts";
 import { readHolder } from "./identities.ts";
+import { passwordPolicyOf } from "./organization-policies.ts";
 import type { SrpAccount, SrpAccounts } from "./srp-accounts.ts";
 import type { SrpHandshakes } from "./srp-handshakes.ts";
 import { opensslPower } from "./srp-power.ts";
@@ -79,6 +80,17 @@ export class SrpService implements ServiceImpl<typeof pb.SrpService> {
     const call = callOf(context);
     const login = () => this.#login(call, username, request);
     return this.#options.failedLogins.guard(`user:${username}`, "username or password is wrong", login);
+  }
+
+  async getEnrollment(request: pb.GetEnrollmentRequest, context: HandlerContext) {
+    const call = callOf(context);
+    const username = request.username.toLowerCase();
+    const { organizationId } = await this.#findEnrolling(call, username, request.enrollmentToken);
+    const [organization] = await call.query<{ password_policy: object }>(
+      "select password_policy from organization where id = $1",
+      [organizationId],
+    );
+    return { username, passwordPolicy: passwordPolicyOf(organization?.password_policy ?? {}) };
   }
 
   async enrollSrp(request: pb.EnrollSrpRequest, context: HandlerContext) {
@@ -151,11 +163,11 @@ export class SrpService implements ServiceImpl<typeof pb.SrpService> {
     return undefined;
   }
 
+  /** Locked in a call that changes something: a token is used once. */
   async #findEnrolling(call: Call, username: string, token: string) {
-    const [user] = await run<{ id: string; organization_id: string; expired: boolean }>(
-      call.em,
+    const [user] = await call.query<{ id: string; organization_id: string; expired: boolean }>(
       `select id, organization_id, enrollment_expires_at <= now() as expired from user_account
-       where username = $1 and enrollment_token_hash = $2 and status <> 'disabled' for update`,
+       where username = $1 and enrollment_token_hash = $2 and status <> 'disabled'${call.policy?.readOnly ? "" : " for update"}`,
       [username, hashOf(this.#options.pepper, token)],
     );
     if (user === undefined) {

@@ -47,6 +47,8 @@ export const Certificate = defineEntity({
     /** DER. */
     certificate: p.blob(),
     fingerprintSha256: p.text(),
+    /** Of its SubjectPublicKeyInfo in DER: a key that was compromised is recognised by it. */
+    publicKeySha256: p.blob(),
     notBefore: time(),
     notAfter: time(),
     autoRenew: p.boolean().default(false),
@@ -62,6 +64,7 @@ export const Certificate = defineEntity({
   uniques: [{ name: "certificate_serial_number_key", properties: ["caId", "serialNumber"] }],
   indexes: [
     { name: "certificate_organization_id_index", properties: ["organizationId", "createdAt", "id"] },
+    { name: "certificate_public_key_sha256_index", properties: ["organizationId", "publicKeySha256"] },
     { name: "certificate_project_id_index", properties: ["projectId"], where: "project_id is not null" },
     { name: "certificate_not_after_index", properties: ["organizationId", "notAfter"] },
     { name: "certificate_renew_at_index", properties: ["renewAt"], where: "renew_at is not null" },

@@ -18,10 +18,11 @@ export const Crl = defineEntity({
     /** Hexadecimal digits. */
     sha256: p.text().default(""),
     entries: p.integer().default(0),
-    /** When a list is to be built; a revocation makes it now. */
+    /** When a list is to be built: a revocation makes it now; claimed_until during a build that has been asked nothing since. */
     dueAt: time(),
     /** Of whoever builds it at this moment. */
     claimId: p.uuid().nullable(),
+    /** Before then nobody else builds it; once it was built, nobody at all. */
     claimedUntil: time().nullable(),
   },
   indexes: [{ name: "crl_due_at_index", properties: ["dueAt"] }],

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { AuditEvent } from "../audit/audit-writer.ts";
 import { type Database, type EntityManager, inTransaction, type Queries, run } from "../db/database.ts";
-import { authRequired, permissionDenied, type Refusal } from "../errors.ts";
+import { authRequired, type FieldFault, permissionDenied, type Refusal } from "../errors.ts";
 import type { Identity } from "./identity.ts";
 import type { MethodPolicy } from "./policy.ts";
 
@@ -44,6 +44,8 @@ export class Call implements Queries {
   anonymousBecause: Refusal | undefined;
   /** Why the message could not be read; told only after who and whether. */
   unreadableBecause: Refusal | undefined;
+  /** What was left out of the message because it is at fault; told with the rules that the rest of it breaks. */
+  readonly faults: FieldFault[] = [];
   /** Sent with the answer, whatever it is. */
   readonly headers: Record<string, string> = {};
   /** The values of Set-Cookie. */

@@ -3,18 +3,11 @@ import { pathToString } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Validator } from "@bufbuild/protovalidate";
 import type { Interceptor } from "@connectrpc/connect";
 import { RateClass } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
+import { noteUnknownFields } from "../../standards/closed-messages.ts";
 import type { AuditWriter } from "../audit/audit-writer.ts";
-import {
-  authInvalid,
-  authRequired,
-  type FieldFault,
-  invalid,
-  notFound,
-  permissionDenied,
-  Refusal,
-  toRefusal,
-} from "../errors.ts";
+import { authInvalid, authRequired, invalid, notFound, permissionDenied, Refusal, toRefusal } from "../errors.ts";
 import { type Logger, redact } from "../logging.ts";
+import { bodyFieldOf, faultsInBody } from "./body-field.ts";
 import { type Call, callIn } from "./call.ts";
 import { addressKey } from "./client-address.ts";
 import type { Authenticate, Identity, Presented } from "./identity.ts";
@@ -167,8 +160,8 @@ export function validating(logger: Logger): Interceptor {
   const validators = { firstFault: createValidator({ failFast: true }), everyFault: createValidator() };
   return (next) => async (request) => {
     const call = callIn(request);
-    if (call.unreadableBecause !== undefined) throw call.unreadableBecause;
     const { method } = request;
+    if (call.unreadableBecause !== undefined) throw unreadable(call.unreadableBecause, call, method.input);
     const check = (message: Message) => {
       validate(validators, call, method.input, message);
       if (!logger.isLevelEnabled("trace")) return;
@@ -189,19 +182,27 @@ async function* checkingEach<T extends Message>(messages: AsyncIterable<T>, chec
   }
 }
 
+/** Why a message could not be read, with what was at fault before that was known. */
+function unreadable(because: Refusal, call: Call, schema: DescMessage): Refusal {
+  if (because.faults.length === 0 || (call.faults.length === 0 && bodyFieldOf(schema) === undefined)) return because;
+  return Object.assign(invalid(faultsInBody(schema, [...call.faults, ...because.faults])), { cause: because });
+}
+
 function validate({ firstFault, everyFault }: Validators, call: Call, schema: DescMessage, message: Message): void {
   let result = firstFault.validate(schema, message);
   if (result.kind === "invalid" && !holdsMoreThan(mostItemsJudged, message)) {
     result = everyFault.validate(schema, message);
   }
   if (result.kind === "error") throw result.error;
-  const faults: FieldFault[] = [];
+  const faults = [...call.faults];
   for (const violation of result.kind === "invalid" ? result.violations : []) {
     // A rule between fields has no field of its own.
     const path = pathToString(violation.field) || "body";
     if (call.policy?.pathFields.has(path)) throw notFound(call.policy.resourceType.replaceAll("_", " ") || "resource");
-    faults.push({ field: path, message: violation.message });
+    // What holds the place of something at fault is not judged.
+    if (!call.faults.some(({ field }) => field === path)) faults.push({ field: path, message: violation.message });
   }
+  noteUnknownFields(schema, message, faults);
   checkTexts(schema, message, faults);
-  if (faults.length > 0) throw invalid(faults);
+  if (faults.length > 0) throw invalid(faultsInBody(schema, faults));
 }

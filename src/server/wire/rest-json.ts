@@ -1,5 +1,5 @@
-import { create, type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { create, type DescField, type DescMessage, getOption, hasOption, ScalarType, toJson } from "@bufbuild/protobuf";
+import { type Timestamp, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { field as fieldOptions } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
 
 type Plain = Record<string, unknown>;
@@ -24,12 +24,14 @@ function rendererOf(schema: DescMessage): Render {
     const fields = schema.fields.map((field) => {
       const { name, localName: local } = field;
       const isOmitted = hasOption(field, fieldOptions) && getOption(field, fieldOptions).omitAbsent;
-      return { name, local, isOmitted, absent: empty[local] ?? null, render: valueRenderer(field) };
+      const isOmittedList = isOmitted && field.fieldKind === "list";
+      return { name, local, isOmitted, isOmittedList, absent: empty[local] ?? null, render: valueRenderer(field) };
     });
     renderer = (answer) => {
       const plain: Plain = {};
-      for (const { name, local, isOmitted, absent, render } of fields) {
+      for (const { name, local, isOmitted, isOmittedList, absent, render } of fields) {
         const value = (answer as Plain)[local];
+        if (isOmittedList && isEmptyIn(answer as Plain, value as readonly unknown[] | undefined)) continue;
         if (value !== undefined) plain[name] = render === undefined ? value : render(value);
         else if (!isOmitted) plain[name] = absent;
       }
@@ -39,6 +41,10 @@ function rendererOf(schema: DescMessage): Render {
   }
   return renderer;
 }
+
+/** A message has an empty list where none was meant; what `create` would make one of has one only where it was. */
+const isEmptyIn = (answer: Plain, list: readonly unknown[] | undefined) =>
+  answer["$typeName"] !== undefined && list?.length === 0;
 
 /** How a present value is written; undefined when it is its own JSON. */
 function valueRenderer(field: DescField): RenderValue | undefined {
@@ -74,6 +80,7 @@ function scalarRenderer(scalar: ScalarType | undefined): RenderValue | undefined
 function messageRenderer(schema: DescMessage): RenderValue | undefined {
   if (schema.typeName === "google.protobuf.Timestamp") return (value) => isoTime(value as Timestamp);
   if (schema.typeName === "google.protobuf.Struct") return undefined; // already a plain object
+  if (schema.typeName === "google.protobuf.Value") return (value) => toJson(ValueSchema, value as Value);
   // Looked up when called: a message may hold its own kind.
   return (value) => rendererOf(schema)(value as object);
 }

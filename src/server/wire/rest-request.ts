@@ -11,7 +11,9 @@ import {
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { field as fieldOptions } from "../../../gen/ts/holdfast/options/v1/options_pb.ts";
+import { readClosed } from "../../standards/closed-messages.ts";
 import { type FieldFault, invalid, invalidField } from "../errors.ts";
+import { asRequest } from "./body-field.ts";
 import type { Binding } from "./http-rule.ts";
 import { parseJsonObject } from "./json-text.ts";
 import { checkGivenLists } from "./list-lengths.ts";
@@ -30,13 +32,19 @@ export interface RestRequest {
 
 type Values = Record<string, JsonValue>;
 
-/** Makes the message of a request out of path, query, body and If-Match. Throws VALIDATION_ERROR naming every fault. */
-export function readMessage(request: RestRequest): Message {
+/**
+ * Makes the message of a request out of path, query, body and If-Match. What closed messages refuse is left out of it and
+ * noted in `faults`; throws VALIDATION_ERROR naming every other fault.
+ */
+export function readMessage(request: RestRequest, faults: FieldFault[]): Message {
   const { binding, path, query } = request;
   const schema = binding.method.input;
   if (query === "" && binding.body === "" && request.ifMatch === undefined) return fromPathOnly(schema, binding, path);
   const mask: string[] = [];
-  const given = binding.body === "*" ? readBody(request) : parseQuery(query);
+  const given =
+    binding.body === "*"
+      ? readClosed(schema, asRequest(schema, readBody(request)), "declared", faults)
+      : parseQuery(query);
   const values = canonical(schema, given, binding.body === "*" ? mask : undefined, "");
   for (const name of binding.pathFields) values[name] = path[name] ?? "";
   if (request.ifMatch !== undefined) addIfMatch(schema, values, request.ifMatch);

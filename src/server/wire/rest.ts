@@ -76,7 +76,7 @@ export class RestDoor {
     try {
       if (body instanceof Refusal) throw body;
       const { "content-type": contentType, "content-encoding": contentEncoding, "if-match": ifMatch } = request.headers;
-      return readMessage({ binding, path, query, body, contentType, contentEncoding, ifMatch });
+      return readMessage({ binding, path, query, body, contentType, contentEncoding, ifMatch }, call.faults);
     } catch (error) {
       call.unreadableBecause = toRefusal(error);
       return create(binding.method.input);

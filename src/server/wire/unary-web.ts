@@ -7,7 +7,8 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { parseTimeout as grpcTimeout } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
-import { invalid, invalidField, Refusal, toRefusal } from "../errors.ts";
+import { readClosed } from "../../standards/closed-messages.ts";
+import { type FieldFault, invalid, invalidField, Refusal, toRefusal } from "../errors.ts";
 import { readBody } from "./body.ts";
 import type { Call } from "./call.ts";
 import { parseJsonObject } from "./json-text.ts";
@@ -99,15 +100,15 @@ async function decode(exchange: Exchange, method: DescMethodUnary, body: Buffer 
     const name = protocol.name === "connect" ? "content-encoding" : "grpc-encoding";
     const encoding = String(request.headers[name] ?? "identity");
     const bytes = await (protocol.name === "connect" ? decompress(body, encoding) : unframe(body, encoding));
-    return protocol.json ? parseJson(method, bytes) : parse(method, bytes);
+    return protocol.json ? parseJson(method, bytes, call.faults) : parse(method, bytes);
   } catch (error) {
     call.unreadableBecause = toRefusal(error);
     return create(method.input);
   }
 }
 
-function parseJson(method: DescMethodUnary, bytes: Buffer): Message {
-  const given = parseJsonObject(bytes);
+function parseJson(method: DescMethodUnary, bytes: Buffer, faults: FieldFault[]): Message {
+  const given = readClosed(method.input, parseJsonObject(bytes), "protoJson", faults);
   checkGivenLists(method.input, given);
   try {
     return fromJson(method.input, given as never, { ignoreUnknownFields: true });

@@ -17,7 +17,7 @@ describe("An organization", () => {
     const { client_id, client_secret } = body.administrator;
     const administrator = await server.login(client_id, client_secret);
     const { body: read } = await administrator.rest("GET", `${path}/${body.id}`);
-    expect(read).to.have.all.keys("id", "name", "created_at", "updated_at");
+    expect(read).to.have.all.keys("id", "name", "created_at", "updated_at", "password_policy", "session_policy");
     expect(read.name).to.equal("acme");
   });
 

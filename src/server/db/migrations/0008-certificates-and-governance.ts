@@ -36,10 +36,13 @@ export class Migration0008 extends Migration {
     );
     this.addSql(`create index "ocsp_signer_ca_id_index" on "ocsp_signer" ("ca_id", "not_after")`);
     this.addSql(
-      `create table "certificate" ("id" uuid not null default uuidv7(), "organization_id" uuid not null, "ca_id" uuid not null, "project_id" uuid null, "serial_number" text not null, "subject" jsonb not null, "subject_alternative_names" jsonb not null, "key_algorithm" text not null, "key_size" int not null, "profile" text not null, "certificate" bytea not null, "fingerprint_sha256" text not null, "not_before" timestamptz(3) not null, "not_after" timestamptz(3) not null, "auto_renew" boolean not null default false, "renewal_of" uuid null, "renewed_by" uuid null, "renew_at" timestamptz(3) null, "expiring_at" timestamptz(3) null, "created_by" text not null, "created_at" timestamptz(3) not null default now(), primary key ("id"))`,
+      `create table "certificate" ("id" uuid not null default uuidv7(), "organization_id" uuid not null, "ca_id" uuid not null, "project_id" uuid null, "serial_number" text not null, "subject" jsonb not null, "subject_alternative_names" jsonb not null, "key_algorithm" text not null, "key_size" int not null, "profile" text not null, "certificate" bytea not null, "fingerprint_sha256" text not null, "public_key_sha256" bytea not null, "not_before" timestamptz(3) not null, "not_after" timestamptz(3) not null, "auto_renew" boolean not null default false, "renewal_of" uuid null, "renewed_by" uuid null, "renew_at" timestamptz(3) null, "expiring_at" timestamptz(3) null, "created_by" text not null, "created_at" timestamptz(3) not null default now(), primary key ("id"))`,
     );
     this.addSql(
       `create index "certificate_organization_id_index" on "certificate" ("organization_id", "created_at", "id")`,
+    );
+    this.addSql(
+      `create index "certificate_public_key_sha256_index" on "certificate" ("organization_id", "public_key_sha256")`,
     );
     this.addSql(
       `create index "certificate_project_id_index" on "certificate" ("project_id") where project_id is not null`,

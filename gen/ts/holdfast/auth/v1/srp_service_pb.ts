@@ -6,6 +6,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.ts";
+import type { OrganizationPasswordPolicy } from "./organization_service_pb.ts";
+import { file_holdfast_auth_v1_organization_service } from "./organization_service_pb.ts";
 import { file_holdfast_options_v1_options } from "../../options/v1/options_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -13,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file holdfast/auth/v1/srp_service.proto.
  */
 export const file_holdfast_auth_v1_srp_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJob2xkZmFzdC9hdXRoL3YxL3NycF9zZXJ2aWNlLnByb3RvEhBob2xkZmFzdC5hdXRoLnYxIhkKF0dldFNycFBhcmFtZXRlcnNSZXF1ZXN0IrYBCg1TcnBQYXJhbWV0ZXJzEg0KBWdyb3VwGAEgASgJEg0KBXByaW1lGAIgASgJEhEKCWdlbmVyYXRvchgDIAEoBRIMCgRoYXNoGAQgASgJEhEKCXBhZF9ieXRlcxgFIAEoBRIQCghlbmNvZGluZxgGIAEoCRIQCgh1c2VybmFtZRgHIAEoCRIvCghmb3JtdWxhcxgIIAEoCzIdLmhvbGRmYXN0LmF1dGgudjEuU3JwRm9ybXVsYXMigQEKC1NycEZvcm11bGFzEgkKAWsYASABKAkSCQoBeBgCIAEoCRIQCgh2ZXJpZmllchgDIAEoCRIJCgF1GAQgASgJEhMKC3Nlc3Npb25fa2V5GAUgASgJEhQKDGNsaWVudF9wcm9vZhgGIAEoCRIUCgxzZXJ2ZXJfcHJvb2YYByABKAkiRAoOSW5pdFNycFJlcXVlc3QSMgoIdXNlcm5hbWUYASABKAlCILpIHcgBAXIYGP8BMhNeW0EtWmEtejAtOS5fQCstXSskIjoKD0luaXRTcnBSZXNwb25zZRIMCgRzYWx0GAEgASgMEhkKEXNlcnZlcl9wdWJsaWNfa2V5GAIgASgMIpYBChBWZXJpZnlTcnBSZXF1ZXN0EjIKCHVzZXJuYW1lGAEgASgJQiC6SB3IAQFyGBj/ATITXltBLVphLXowLTkuX0ArLV0rJBIpChFjbGllbnRfcHVibGljX2tleRgCIAEoDEIOgAEBukgIyAEBegMYgAMSIwoMY2xpZW50X3Byb29mGAMgASgMQg2AAQG6SAfIAQF6AhhAImwKEVZlcmlmeVNycFJlc3BvbnNlEhkKDGFjY2Vzc190b2tlbhgBIAEoCUIDgAEBEhIKCnRva2VuX3R5cGUYAiABKAkSEgoKZXhwaXJlc19pbhgDIAEoBRIUCgxzZXJ2ZXJfcHJvb2YYBCABKAwiqgEKEEVucm9sbFNycFJlcXVlc3QSMgoIdXNlcm5hbWUYASABKAlCILpIHcgBAXIYGP8BMhNeW0EtWmEtejAtOS5fQCstXSskEigKEGVucm9sbG1lbnRfdG9rZW4YAiABKAlCDoABAbpICMgBAXIDGP8BEhcKBHNhbHQYAyABKAxCCbpIBnoEEBAYQBIfCgh2ZXJpZmllchgEIAEoDEINgAEBukgHegUQARiAAyIlChFFbnJvbGxTcnBSZXNwb25zZRIQCgh1c2VybmFtZRgBIAEoCSJRChVDaGFuZ2VQYXNzd29yZFJlcXVlc3QSFwoEc2FsdBgBIAEoDEIJukgGegQQEBhAEh8KCHZlcmlmaWVyGAIgASgMQg2AAQG6SAd6BRABGIADIioKFkNoYW5nZVBhc3N3b3JkUmVzcG9uc2USEAoIdXNlcm5hbWUYASABKAky2gUKClNycFNlcnZpY2USjAEKEEdldFNycFBhcmFtZXRlcnMSKS5ob2xkZmFzdC5hdXRoLnYxLkdldFNycFBhcmFtZXRlcnNSZXF1ZXN0Gh8uaG9sZGZhc3QuYXV0aC52MS5TcnBQYXJhbWV0ZXJzIiyQAgGKtRgCCAGC0+STAh0SGy9hcGkvdjEvYXV0aC9zcnAvcGFyYW1ldGVycxJ4CgdJbml0U3JwEiAuaG9sZGZhc3QuYXV0aC52MS5Jbml0U3JwUmVxdWVzdBohLmhvbGRmYXN0LmF1dGgudjEuSW5pdFNycFJlc3BvbnNlIiiKtRgEQAIIAYLT5JMCGjoBKiIVL2FwaS92MS9hdXRoL3NycC9pbml0EowBCglWZXJpZnlTcnASIi5ob2xkZmFzdC5hdXRoLnYxLlZlcmlmeVNycFJlcXVlc3QaIy5ob2xkZmFzdC5hdXRoLnYxLlZlcmlmeVNycFJlc3BvbnNlIjaKtRgQQAJKCmF1dGgubG9naW4IAYLT5JMCHDoBKiIXL2FwaS92MS9hdXRoL3NycC92ZXJpZnkSkAEKCUVucm9sbFNycBIiLmhvbGRmYXN0LmF1dGgudjEuRW5yb2xsU3JwUmVxdWVzdBojLmhvbGRmYXN0LmF1dGgudjEuRW5yb2xsU3JwUmVzcG9uc2UiOoq1GBQ4yQFAAkoLdXNlci5lbnJvbGwIAYLT5JMCHDoBKiIXL2FwaS92MS9hdXRoL3NycC9lbnJvbGwSoAEKDkNoYW5nZVBhc3N3b3JkEicuaG9sZGZhc3QuYXV0aC52MS5DaGFuZ2VQYXNzd29yZFJlcXVlc3QaKC5ob2xkZmFzdC5hdXRoLnYxLkNoYW5nZVBhc3N3b3JkUmVzcG9uc2UiO4q1GBhKFHVzZXIuY2hhbmdlX3Bhc3N3b3JkEAGC0+STAhk6ASoaFC9hcGkvdjEvdXNlcnMvbWUvc3JwYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_holdfast_options_v1_options]);
+  fileDesc("CiJob2xkZmFzdC9hdXRoL3YxL3NycF9zZXJ2aWNlLnByb3RvEhBob2xkZmFzdC5hdXRoLnYxIhkKF0dldFNycFBhcmFtZXRlcnNSZXF1ZXN0IrYBCg1TcnBQYXJhbWV0ZXJzEg0KBWdyb3VwGAEgASgJEg0KBXByaW1lGAIgASgJEhEKCWdlbmVyYXRvchgDIAEoBRIMCgRoYXNoGAQgASgJEhEKCXBhZF9ieXRlcxgFIAEoBRIQCghlbmNvZGluZxgGIAEoCRIQCgh1c2VybmFtZRgHIAEoCRIvCghmb3JtdWxhcxgIIAEoCzIdLmhvbGRmYXN0LmF1dGgudjEuU3JwRm9ybXVsYXMigQEKC1NycEZvcm11bGFzEgkKAWsYASABKAkSCQoBeBgCIAEoCRIQCgh2ZXJpZmllchgDIAEoCRIJCgF1GAQgASgJEhMKC3Nlc3Npb25fa2V5GAUgASgJEhQKDGNsaWVudF9wcm9vZhgGIAEoCRIUCgxzZXJ2ZXJfcHJvb2YYByABKAkiRAoOSW5pdFNycFJlcXVlc3QSMgoIdXNlcm5hbWUYASABKAlCILpIHcgBAXIYGP8BMhNeW0EtWmEtejAtOS5fQCstXSskIjoKD0luaXRTcnBSZXNwb25zZRIMCgRzYWx0GAEgASgMEhkKEXNlcnZlcl9wdWJsaWNfa2V5GAIgASgMIpYBChBWZXJpZnlTcnBSZXF1ZXN0EjIKCHVzZXJuYW1lGAEgASgJQiC6SB3IAQFyGBj/ATITXltBLVphLXowLTkuX0ArLV0rJBIpChFjbGllbnRfcHVibGljX2tleRgCIAEoDEIOgAEBukgIyAEBegMYgAMSIwoMY2xpZW50X3Byb29mGAMgASgMQg2AAQG6SAfIAQF6AhhAImwKEVZlcmlmeVNycFJlc3BvbnNlEhkKDGFjY2Vzc190b2tlbhgBIAEoCUIDgAEBEhIKCnRva2VuX3R5cGUYAiABKAkSEgoKZXhwaXJlc19pbhgDIAEoBRIUCgxzZXJ2ZXJfcHJvb2YYBCABKAwidAoUR2V0RW5yb2xsbWVudFJlcXVlc3QSMgoIdXNlcm5hbWUYASABKAlCILpIHcgBAXIYGP8BMhNeW0EtWmEtejAtOS5fQCstXSskEigKEGVucm9sbG1lbnRfdG9rZW4YAiABKAlCDoABAbpICMgBAXIDGP8BImUKCkVucm9sbG1lbnQSEAoIdXNlcm5hbWUYASABKAkSRQoPcGFzc3dvcmRfcG9saWN5GAIgASgLMiwuaG9sZGZhc3QuYXV0aC52MS5Pcmdhbml6YXRpb25QYXNzd29yZFBvbGljeSKqAQoQRW5yb2xsU3JwUmVxdWVzdBIyCgh1c2VybmFtZRgBIAEoCUIgukgdyAEBchgY/wEyE15bQS1aYS16MC05Ll9AKy1dKyQSKAoQZW5yb2xsbWVudF90b2tlbhgCIAEoCUIOgAEBukgIyAEBcgMY/wESFwoEc2FsdBgDIAEoDEIJukgGegQQEBhAEh8KCHZlcmlmaWVyGAQgASgMQg2AAQG6SAd6BRABGIADIiUKEUVucm9sbFNycFJlc3BvbnNlEhAKCHVzZXJuYW1lGAEgASgJIlEKFUNoYW5nZVBhc3N3b3JkUmVxdWVzdBIXCgRzYWx0GAEgASgMQgm6SAZ6BBAQGEASHwoIdmVyaWZpZXIYAiABKAxCDYABAbpIB3oFEAEYgAMiKgoWQ2hhbmdlUGFzc3dvcmRSZXNwb25zZRIQCgh1c2VybmFtZRgBIAEoCTLyBgoKU3JwU2VydmljZRKMAQoQR2V0U3JwUGFyYW1ldGVycxIpLmhvbGRmYXN0LmF1dGgudjEuR2V0U3JwUGFyYW1ldGVyc1JlcXVlc3QaHy5ob2xkZmFzdC5hdXRoLnYxLlNycFBhcmFtZXRlcnMiLJACAYq1GAIIAYLT5JMCHRIbL2FwaS92MS9hdXRoL3NycC9wYXJhbWV0ZXJzEngKB0luaXRTcnASIC5ob2xkZmFzdC5hdXRoLnYxLkluaXRTcnBSZXF1ZXN0GiEuaG9sZGZhc3QuYXV0aC52MS5Jbml0U3JwUmVzcG9uc2UiKIq1GARAAggBgtPkkwIaOgEqIhUvYXBpL3YxL2F1dGgvc3JwL2luaXQSjAEKCVZlcmlmeVNycBIiLmhvbGRmYXN0LmF1dGgudjEuVmVyaWZ5U3JwUmVxdWVzdBojLmhvbGRmYXN0LmF1dGgudjEuVmVyaWZ5U3JwUmVzcG9uc2UiNoq1GBBAAkoKYXV0aC5sb2dpbggBgtPkkwIcOgEqIhcvYXBpL3YxL2F1dGgvc3JwL3ZlcmlmeRKVAQoNR2V0RW5yb2xsbWVudBImLmhvbGRmYXN0LmF1dGgudjEuR2V0RW5yb2xsbWVudFJlcXVlc3QaHC5ob2xkZmFzdC5hdXRoLnYxLkVucm9sbG1lbnQiPpACAYq1GBFAAlILdXNlci5lbnJvbGwIAYLT5JMCIDoBKiIbL2FwaS92MS9hdXRoL3NycC9lbnJvbGxtZW50EpABCglFbnJvbGxTcnASIi5ob2xkZmFzdC5hdXRoLnYxLkVucm9sbFNycFJlcXVlc3QaIy5ob2xkZmFzdC5hdXRoLnYxLkVucm9sbFNycFJlc3BvbnNlIjqKtRgUOMkBQAJKC3VzZXIuZW5yb2xsCAGC0+STAhw6ASoiFy9hcGkvdjEvYXV0aC9zcnAvZW5yb2xsEqABCg5DaGFuZ2VQYXNzd29yZBInLmhvbGRmYXN0LmF1dGgudjEuQ2hhbmdlUGFzc3dvcmRSZXF1ZXN0GiguaG9sZGZhc3QuYXV0aC52MS5DaGFuZ2VQYXNzd29yZFJlc3BvbnNlIjuKtRgYShR1c2VyLmNoYW5nZV9wYXNzd29yZBABgtPkkwIZOgEqGhQvYXBpL3YxL3VzZXJzL21lL3NycGIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_holdfast_auth_v1_organization_service, file_holdfast_options_v1_options]);
 
 /**
  * GetSrpParametersRequest has no fields.
@@ -290,6 +292,62 @@ export const VerifySrpResponseSchema: GenMessage<VerifySrpResponse> = /*@__PURE_
   messageDesc(file_holdfast_auth_v1_srp_service, 6);
 
 /**
+ * GetEnrollmentRequest names whose password is to be set.
+ *
+ * @generated from message holdfast.auth.v1.GetEnrollmentRequest
+ */
+export type GetEnrollmentRequest = Message<"holdfast.auth.v1.GetEnrollmentRequest"> & {
+  /**
+   * username is taken in lower case.
+   *
+   * @generated from field: string username = 1;
+   */
+  username: string;
+
+  /**
+   * enrollment_token was shown when the user was created.
+   *
+   * @generated from field: string enrollment_token = 2;
+   */
+  enrollmentToken: string;
+};
+
+/**
+ * Describes the message holdfast.auth.v1.GetEnrollmentRequest.
+ * Use `create(GetEnrollmentRequestSchema)` to create a new message.
+ */
+export const GetEnrollmentRequestSchema: GenMessage<GetEnrollmentRequest> = /*@__PURE__*/
+  messageDesc(file_holdfast_auth_v1_srp_service, 7);
+
+/**
+ * Enrollment is what there is to know before a password is set.
+ *
+ * @generated from message holdfast.auth.v1.Enrollment
+ */
+export type Enrollment = Message<"holdfast.auth.v1.Enrollment"> & {
+  /**
+   * username in the form that goes into x.
+   *
+   * @generated from field: string username = 1;
+   */
+  username: string;
+
+  /**
+   * password_policy is what is required of the password.
+   *
+   * @generated from field: holdfast.auth.v1.OrganizationPasswordPolicy password_policy = 2;
+   */
+  passwordPolicy?: OrganizationPasswordPolicy | undefined;
+};
+
+/**
+ * Describes the message holdfast.auth.v1.Enrollment.
+ * Use `create(EnrollmentSchema)` to create a new message.
+ */
+export const EnrollmentSchema: GenMessage<Enrollment> = /*@__PURE__*/
+  messageDesc(file_holdfast_auth_v1_srp_service, 8);
+
+/**
  * EnrollSrpRequest holds what a user's client made of the password.
  *
  * @generated from message holdfast.auth.v1.EnrollSrpRequest
@@ -329,7 +387,7 @@ export type EnrollSrpRequest = Message<"holdfast.auth.v1.EnrollSrpRequest"> & {
  * Use `create(EnrollSrpRequestSchema)` to create a new message.
  */
 export const EnrollSrpRequestSchema: GenMessage<EnrollSrpRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_srp_service, 7);
+  messageDesc(file_holdfast_auth_v1_srp_service, 9);
 
 /**
  * EnrollSrpResponse says who may log in now.
@@ -350,7 +408,7 @@ export type EnrollSrpResponse = Message<"holdfast.auth.v1.EnrollSrpResponse"> & 
  * Use `create(EnrollSrpResponseSchema)` to create a new message.
  */
 export const EnrollSrpResponseSchema: GenMessage<EnrollSrpResponse> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_srp_service, 8);
+  messageDesc(file_holdfast_auth_v1_srp_service, 10);
 
 /**
  * ChangePasswordRequest holds what the caller's client made of the new password.
@@ -378,7 +436,7 @@ export type ChangePasswordRequest = Message<"holdfast.auth.v1.ChangePasswordRequ
  * Use `create(ChangePasswordRequestSchema)` to create a new message.
  */
 export const ChangePasswordRequestSchema: GenMessage<ChangePasswordRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_srp_service, 9);
+  messageDesc(file_holdfast_auth_v1_srp_service, 11);
 
 /**
  * ChangePasswordResponse says whose password was changed.
@@ -399,7 +457,7 @@ export type ChangePasswordResponse = Message<"holdfast.auth.v1.ChangePasswordRes
  * Use `create(ChangePasswordResponseSchema)` to create a new message.
  */
 export const ChangePasswordResponseSchema: GenMessage<ChangePasswordResponse> = /*@__PURE__*/
-  messageDesc(file_holdfast_auth_v1_srp_service, 10);
+  messageDesc(file_holdfast_auth_v1_srp_service, 12);
 
 /**
  * SrpService lets people log in with a password that the server never sees (SRP-6a, RFC 2945 and RFC 5054).
@@ -436,6 +494,17 @@ export const SrpService: GenService<{
     methodKind: "unary";
     input: typeof VerifySrpRequestSchema;
     output: typeof VerifySrpResponseSchema;
+  },
+  /**
+   * GetEnrollment tells who holds an enrollment token what the organization requires of the password that it is to set.
+   * Clients check that: the server never sees a password.
+   *
+   * @generated from rpc holdfast.auth.v1.SrpService.GetEnrollment
+   */
+  getEnrollment: {
+    methodKind: "unary";
+    input: typeof GetEnrollmentRequestSchema;
+    output: typeof EnrollmentSchema;
   },
   /**
    * EnrollSrp sets the first password of a user, or a new one after a reset, by the enrollment token.

@@ -7,8 +7,11 @@ export function restJson(schema: DescMessage, record: Message): Record<string, u
   const json: Record<string, unknown> = {};
   for (const field of schema.fields) {
     const value = (record as unknown as Record<string, unknown>)[field.localName];
-    if (value !== undefined) json[field.name] = valueJson(field, value);
-    else if (!getOption(field, fieldOptions).omitAbsent) json[field.name] = null;
+    const isOmitted = getOption(field, fieldOptions).omitAbsent;
+    // An empty list is all that is left of an absent one.
+    const isAbsent = value === undefined || (isOmitted && Array.isArray(value) && value.length === 0);
+    if (!isAbsent) json[field.name] = valueJson(field, value);
+    else if (!isOmitted) json[field.name] = null;
   }
   return json;
 }

@@ -81,8 +81,9 @@ export async function issue(options: IssueOptions): Promise<void> {
     });
     note(`wrote ${key}, for its owner only`);
   }
-  const { privateKeyPem, ...withoutKey } = certificate;
-  await give(keyFile === undefined ? certificate : withoutKey, options);
+  // What is in the file is shown nowhere else.
+  if (keyFile !== undefined) delete certificate.privateKeyPem;
+  await give(certificate, options);
 }
 
 async function requestCertificate(api: Api, csrPem: string | undefined, options: IssueOptions): Promise<Certificate> {

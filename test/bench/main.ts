@@ -1,6 +1,7 @@
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { measureAuthentication } from "./authenticate.ts";
+import { measureCertificates } from "./certificates.ts";
 import { compare } from "./compare.ts";
 import { measureDeliveries } from "./deliveries.ts";
 import { measureDueRotations } from "./due-rotations.ts";
@@ -85,6 +86,7 @@ const moreParts: Partial<Record<Part, (stage: Stage, main: Holdfast, effort: Eff
     for (const replica of replicas) await replica.stop();
     return lines;
   },
+  certificates: measureCertificates,
   crl: (stage, _, effort) => measureRevocationLists(stage, effort),
 };
 

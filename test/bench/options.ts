@@ -16,6 +16,7 @@ const parts = [
   "gateways",
   "rotations",
   "links",
+  "certificates",
   "crl",
   "start",
   "memory",

@@ -104,6 +104,7 @@ export class Stage {
       RATE_LIMIT_API: "0",
       RATE_LIMIT_AUTH: "0",
       RATE_LIMIT_AGENT: "0",
+      RATE_LIMIT_OCSP: "0",
     };
   }
 

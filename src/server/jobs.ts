@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CompiledQuery } from "kysely";
 import { PgBoss } from "pg-boss";
-import { type Database, type EntityManager, inTransaction } from "./db/database.ts";
+import { type Database, type EntityManager, inTransaction, openSession } from "./db/database.ts";
+import { Listening } from "./db/listening.ts";
 import { unavailable } from "./errors.ts";
 import type { Logger } from "./logging.ts";
 
@@ -67,7 +68,16 @@ export class Jobs {
       ...timeouts,
     });
     boss.on("error", (error) => this.#logger.warn({ err: error }, "job queue"));
+    // Its own connection that listens takes the listeners of errors away before it ends: then one ends the process.
+    boss.getDb().listen = (name, notified, subscribed) => this.#listen(name, notified, subscribed);
     return boss;
+  }
+
+  async #listen(name: string, notified: (payload: string) => void, subscribed: () => void) {
+    const open = () => openSession(this.#url, "holdfast-jobs");
+    const listening = new Listening({ name, open, notified, subscribed }, this.#logger);
+    await listening.start();
+    return { close: async () => listening.stop() };
   }
 
   async #startJob(boss: PgBoss, job: Job, works: boolean): Promise<void> {

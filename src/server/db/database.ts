@@ -73,16 +73,8 @@ export class Database implements Queries {
   }
 
   /** A connection of its own, outside the pool, for what outlasts a call. End it. */
-  async openSession(name: string): Promise<pg.Client> {
-    const session = new pg.Client({
-      connectionString: this.#options.url,
-      application_name: name,
-      connectionTimeoutMillis: timeouts.connectionTimeoutMillis,
-      keepAlive: true,
-    });
-    session.on("error", () => {});
-    await session.connect();
-    return session;
+  openSession(name: string): Promise<pg.Client> {
+    return openSession(this.#options.url, name);
   }
 
   /** An entity manager of its own, which sees the rows of one organization only. */
@@ -106,6 +98,20 @@ export class Database implements Queries {
   async close(): Promise<void> {
     await this.orm.close(true);
   }
+}
+
+/** A connection to the database at `url`, outside any pool, which PostgreSQL may end at any time. */
+export async function openSession(url: string, name: string): Promise<pg.Client> {
+  const session = new pg.Client({
+    connectionString: url,
+    application_name: name,
+    connectionTimeoutMillis: timeouts.connectionTimeoutMillis,
+    keepAlive: true,
+  });
+  // What is lost with it, who uses it learns from its statements and its end; unheard it would end the process.
+  session.on("error", () => {});
+  await session.connect();
+  return session;
 }
 
 function configurationOf(

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { TargetError } from "../../targets/target-error.ts";
 import type { Core } from "../context.ts";
+import { Listening } from "../db/listening.ts";
 import { attempt } from "./attempt.ts";
 import { claimDue, type DueLink } from "./claims.ts";
 import { giveBack, noteConfirmed, noteFailed } from "./outcomes.ts";
 import { Reach } from "./reach.ts";
-import { SyncListener } from "./sync-listener.ts";
+import { syncChannel } from "./sync-queue.ts";
 
 /** Attempts of one process at a time. */
 const mostAtOnce = 64;
@@ -23,6 +24,8 @@ const longestEndMs = 1000;
 export class SyncWorker {
   readonly #core: Core;
   readonly #reach: Reach;
+  /** Tells that something is due the moment that it is committed. */
+  readonly #listening: Listening;
   readonly #pollMs: number;
   readonly #stopping = new AbortController();
   readonly #running = new Set<Promise<void>>();
@@ -35,17 +38,19 @@ export class SyncWorker {
     this.#core = core;
     this.#reach = new Reach(core);
     this.#pollMs = pollMs;
+    const open = () => core.db.openSession("holdfast-sync");
+    const wake = () => this.#woken.resolve();
+    this.#listening = new Listening({ name: syncChannel, open, notified: wake, subscribed: wake }, core.logger);
   }
 
   start(): void {
-    const { signal } = this.#stopping;
-    const listener = new SyncListener(this.#core, () => this.#woken.resolve());
-    this.#loops ??= Promise.all([listener.listen(signal), this.#work()]);
+    this.#loops ??= Promise.all([this.#listening.start(), this.#work()]);
   }
 
   /** Aborts what runs and gives it back. */
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.#listening.stop();
     await Promise.race([this.#end(), sleep(longestEndMs, undefined, { ref: false })]);
   }
 

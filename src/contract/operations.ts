@@ -112,13 +112,17 @@ function successOf(binding: Binding, policy: MethodPolicy, schemas: Schemas, com
   const { method, verb } = binding;
   const names = [...common];
   if (showsVersion(method, policy)) names.push("ETag");
-  if (isFile(method)) names.push("Content-Disposition", "ETag");
+  if (isFile(policy)) names.push("Content-Disposition", "ETag");
   if (binding.location !== "") names.push("Location");
   if (isPage(method)) names.push(...pagingHeaders);
   if (verb === "POST" && policy.caller.case !== "public") names.push("Idempotency-Replayed");
   const headers = referToHeaders(names);
   if (binding.status === 204) return { description: "Done; there is no body.", headers };
-  return { description: firstSentence(commentOf(method.output)), headers, content: contentOf(binding, schemas) };
+  return {
+    description: firstSentence(commentOf(method.output)),
+    headers,
+    content: contentOf(binding, policy, schemas),
+  };
 }
 
 /** Of either envelope of paged lists (G-0.16). */
@@ -126,11 +130,11 @@ const isPage = ({ output }: RestMethod) =>
   output.fields.some(({ name }) => name === "pagination") ||
   ["total", "page", "limit"].every((each) => output.fields.some(({ name }) => name === each));
 
-const isFile = ({ output }: RestMethod) => output.typeName === "google.api.HttpBody";
+const isFile = ({ mediaTypes }: MethodPolicy) => mediaTypes.length > 0;
 
-function contentOf({ method, responseBody }: Binding, schemas: Schemas): Schema {
+function contentOf({ method, responseBody }: Binding, policy: MethodPolicy, schemas: Schemas): Schema {
   const { output } = method;
-  if (isFile(method)) return { "application/octet-stream": {} };
+  if (isFile(policy)) return Object.fromEntries(policy.mediaTypes.map((type) => [type, {}]));
   // One item a line: JSON Schema has no word for that, so the schema is that of a line.
   if (method.methodKind === "server_streaming")
     return { "application/x-ndjson": { schema: schemas.refer(output, "answer") } };

@@ -13,7 +13,7 @@ export async function* downloadCrl(call: Call, { id, format }: DownloadCrlReques
   const authority = await findAuthority(call, id);
   const crl = await readCrl(call, authority.id);
   if (crl === undefined) {
-    throw new Refusal("RESOURCE_NOT_FOUND", "the certificate authority has no revocation list yet", {
+    throw new Refusal("SERVICE_UNAVAILABLE", "the certificate authority has no revocation list yet", {
       retryAfterSeconds: firstListSeconds,
     });
   }

@@ -22,6 +22,8 @@ export interface MethodPolicy {
   readonly readOnly: boolean;
   /** The method runs in a transaction, which its audit event commits with. */
   readonly transactional: boolean;
+  /** Those of the file that the method answers; none when it answers no file. */
+  readonly mediaTypes: readonly string[];
   /** A malformed id in one of these is "not found", as it stands in the path (G-0.6). */
   readonly pathFields: ReadonlySet<string>;
 }
@@ -43,6 +45,9 @@ function read(method: DescMethod): MethodPolicy {
   if (!hasOption(method, policy)) throw new Error(`${name} has no policy`);
   const declared = getOption(method, policy);
   if (declared.caller.case === undefined) throw new Error(`${name} does not say who may call it`);
+  if ((method.output.typeName === "google.api.HttpBody") !== declared.mediaTypes.length > 0) {
+    throw new Error(`${name} answers a file without media_types, or has those of none`);
+  }
   const open = declared.caller.case === "public";
   const deniedAction = declared.audit || declared.auditDenied;
   if (!open && deniedAction === "") throw new Error(`${name} does not say how a denial is recorded`);
@@ -59,6 +64,7 @@ function read(method: DescMethod): MethodPolicy {
     feature: getOption(method.parent, feature),
     readOnly,
     transactional: !readOnly && !declared.withoutTransaction,
+    mediaTypes: declared.mediaTypes,
     pathFields: new Set(isRestMethod(method) ? bindingsOf(method).flatMap((binding) => binding.pathFields) : []),
   };
 }

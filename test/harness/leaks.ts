@@ -26,16 +26,17 @@ export async function dump(server: TestServer): Promise<string> {
     await sleep(10);
   }
   const columns = await server.sql(
-    `select table_schema, table_name, column_name, data_type from information_schema.columns
-     where table_schema in ('public', 'jobs') order by 1, 2, ordinal_position`,
+    `select format('%I.%I', table_schema, table_name) as "table", column_name, data_type from information_schema.columns
+     where table_schema in ('public', 'jobs') order by 1, ordinal_position`,
   );
   const parts = [];
-  for (const { table_schema, table_name, column_name, data_type } of columns) {
-    const column = `"${column_name}"`;
-    const text =
-      data_type === "bytea" ? `encode(${column}, 'hex') || ' ' || encode(${column}, 'escape')` : `${column}::text`;
-    const rows = await server.sql(`select ${text} as text from "${table_schema}"."${table_name}"`);
-    parts.push(...rows.map((row) => row.text ?? ""));
+  for (const [table, its] of Map.groupBy(columns, (column) => column.table)) {
+    const texts = its.map(({ column_name, data_type }) => {
+      const column = `"${column_name}"`;
+      return data_type === "bytea" ? `encode(${column}, 'hex'), encode(${column}, 'escape')` : `${column}::text`;
+    });
+    const rows = await server.sql(`select concat_ws(' ', ${texts.join(", ")}) as text from ${table}`);
+    parts.push(...rows.map((row) => row.text));
   }
   return parts.join("\n");
 }

@@ -34,19 +34,24 @@ export async function statementsDuring(server: TestServer, work: () => Promise<u
   const client = ServiceClient.prototype as unknown as { query: (...args: unknown[]) => unknown };
   const { query } = client;
   const statements: Statement[] = [];
+  await untilIdle(server);
   client.query = function (this: unknown, text, values, ...rest) {
     if (typeof text === "string" && Array.isArray(values) && values.length > 0) statements.push({ text, values });
     return query.call(this, text, values, ...rest);
   };
   try {
     await work();
-    const { pool } = server.server.core.db;
-    // Some are sent without being waited for.
-    while (pool.waitingCount > 0 || pool.idleCount < pool.totalCount) await sleep(1);
+    await untilIdle(server);
   } finally {
     client.query = query;
   }
   return statements;
+}
+
+/** Some statements are sent without being waited for. */
+async function untilIdle(server: TestServer): Promise<void> {
+  const { pool } = server.server.core.db;
+  while (pool.waitingCount > 0 || pool.idleCount < pool.totalCount) await sleep(1);
 }
 
 /** Two plans of each statement: of its first execution, and of one on a connection that has often executed it. */

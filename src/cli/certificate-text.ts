@@ -1,5 +1,6 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { AlternativeNames, DistinguishedName } from "../../gen/ts/holdfast/certificates/v1/names_pb.ts";
+import { Failure } from "./failure.ts";
 import { timeText } from "./output.ts";
 
 /** What a certificate is to name, as it was typed. */
@@ -45,6 +46,12 @@ export const keyText = ({
   readonly keyAlgorithm: string;
   readonly keySize: number;
 }): string => (keyAlgorithm === "Ed25519" ? keyAlgorithm : `${keyAlgorithm} ${keySize}`);
+
+/** PEM that the server answered. Throws a Failure for what could steer a terminal. */
+export function pemText(text: string): string {
+  if (!/^-----BEGIN [\n\x20-\x7e]*$/.test(text)) throw new Failure("unexpected", "the server's answer is no PEM");
+  return text;
+}
 
 /** The day of a time. */
 export const dateText = (time: Timestamp | undefined): string => timeText(time).slice(0, 10);

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import {
@@ -6,6 +7,7 @@ import {
   ImportGovernanceReportRequestSchema,
 } from "../../gen/ts/holdfast/governance/v1/governance_report_service_pb.ts";
 import { type FieldFault, readClosed } from "../standards/closed-messages.ts";
+import { structureFault } from "../standards/strict-json.ts";
 import { readStandardInput } from "./ask.ts";
 import { Failure, usage } from "./failure.ts";
 
@@ -14,7 +16,7 @@ import { Failure, usage } from "./failure.ts";
  * that names what does not belong there, by its path.
  */
 export async function readReportFile(file: string): Promise<ImportGovernanceReportRequest> {
-  const report = reportIn(file, file === "-" ? (await readStandardInput()).toString("utf8") : await readNamed(file));
+  const report = reportIn(file, file === "-" ? await readStandardInput() : await readNamed(file));
   const faults: FieldFault[] = [];
   readClosed(GovernanceReportSchema, report, "declared", faults);
   if (faults.length > 0) {
@@ -28,7 +30,9 @@ export async function readReportFile(file: string): Promise<ImportGovernanceRepo
   });
 }
 
-function reportIn(file: string, text: string): Record<string, unknown> {
+function reportIn(file: string, bytes: Buffer): Record<string, unknown> {
+  if (!isUtf8(bytes)) throw usage(`${file} is not UTF-8`);
+  const text = bytes.toString("utf8");
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -36,6 +40,8 @@ function reportIn(file: string, text: string): Record<string, unknown> {
     throw usage(`${file} holds no JSON`);
   }
   if (!isObject(json)) throw usage(`${file} must hold a JSON object`);
+  const fault = structureFault(text);
+  if (fault !== undefined) throw usage(`${file} ${fault}`);
   const { report, ...others } = json;
   return isObject(report) && Object.keys(others).length === 0 ? report : json;
 }
@@ -49,8 +55,8 @@ const mentioned = (json: Record<string, unknown>): string[] =>
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-function readNamed(file: string): Promise<string> {
-  return readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+function readNamed(file: string): Promise<Buffer> {
+  return readFile(file).catch((error: NodeJS.ErrnoException) => {
     throw usage(`cannot read ${file} (${error.code})`);
   });
 }

@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { pemText } from "../../src/cli/certificate-text.ts";
 import { useServer } from "../harness/server.ts";
 import { newCsr } from "../server/certificates/certificates.ts";
 import { Crls } from "../server/certificates/crls.ts";
@@ -104,6 +105,52 @@ describe("holdfast ca and cert", function () {
     expect(readdirSync(cli().home).filter((name) => name.startsWith("refused"))).to.deep.equal([]);
   });
 
+  it("replace no key that is there, unless they are forced to, and make sure of every file before", async () => {
+    writeFileSync(path("only.key"), "the only one of its kind");
+    const before = await cli().json("cert list");
+    const issue = "cert issue --ca root --cn files.example.com";
+
+    const there = await cli().run(`${issue} --key only.key`);
+    const noPlace = await cli().run(`${issue} --key fresh.key -o no/such/folder/db.pem`);
+    const sameFile = await cli().run(`${issue} --key both.pem -o ./both.pem`);
+
+    expect([there.status, noPlace.status, sameFile.status]).to.deep.equal([2, 2, 2]);
+    expect(there.stderr).to.contain("only.key is there already").and.to.contain("--force");
+    expect(readFileSync(path("only.key"), "utf8")).to.equal("the only one of its kind");
+    expect(readdirSync(cli().home).filter((name) => /^(fresh|both)/.test(name))).to.deep.equal([]);
+    expect(await cli().json("cert list")).to.deep.equal(before);
+    expect((await cli().run(`${issue} --key only.key --force`)).status).to.equal(0);
+    expect(readFileSync(path("only.key"), "utf8")).to.match(/^-----BEGIN PRIVATE KEY-----/);
+  });
+
+  it("follow no symbolic link where a key is to be", async () => {
+    writeFileSync(path("elsewhere"), "");
+    symlinkSync(path("elsewhere"), path("link.key"));
+
+    for (const force of ["", " --force"]) {
+      expect((await cli().run(`cert issue --ca root --cn l.example.com --key link.key${force}`)).status).to.equal(2);
+    }
+    expect(readFileSync(path("elsewhere"), "utf8")).to.equal("");
+  });
+
+  it("renew nothing when there is no place for the successor", async () => {
+    const { id } = await cli().json("cert issue --ca root --cn once.example.com");
+
+    const { status } = await cli().run(`cert renew ${id} -o no/such/folder/db.pem`);
+
+    expect(status).to.equal(2);
+    expect(await cli().json(`cert get ${id}`)).to.include({ renewed_by: null });
+  });
+
+  it("take nothing for PEM that could steer a terminal", async () => {
+    const pem = await cli().print("ca export root");
+
+    expect(pemText(pem)).to.equal(pem);
+    for (const hostile of [`${pem}\x1b]0;title\x07`, pem.replace("M", "\r"), `${pem}\u202e`, "", "no PEM"]) {
+      expect(() => pemText(hostile)).to.throw("the server's answer is no PEM");
+    }
+  });
+
   it("put the key into the JSON when no file is named", async () => {
     const record = await cli().json("cert issue --ca root --cn json.example.com");
 
@@ -174,7 +221,8 @@ describe("holdfast ca and cert", function () {
 
     const crl = await cli().print("ca crl listed --format pem");
 
-    expect(early.status).to.equal(5);
+    expect(early.status).to.equal(8);
+    expect(early.stderr).to.contain("has no revocation list yet");
     expect(crl).to.match(/^-----BEGIN X509 CRL-----\n[^]+-----END X509 CRL-----\n$/);
   });
 });

@@ -32,7 +32,7 @@ describe("holdfast governance", function () {
     expect(current.report).to.deep.equal(requirements);
     expect(output).to.match(/^non_compliant at \S+\nreport \S+, the current one\n3 rules: /);
     expect(output).to.match(/^naming_policy\.required_patterns +\["\^\[A-Z_\]\+\$"\] +failed /m);
-    expect(output).to.contain(`naming_policy.required_patterns:\n  secret lower_case (${secret.id}): `);
+    expect(output).to.contain(`\n\nnaming_policy.required_patterns:\n  secret lower_case (${secret.id}): `);
   });
 
   it("shows, lists, evaluates again and removes reports", async () => {
@@ -64,6 +64,19 @@ describe("holdfast governance", function () {
       .to.contain("rotation_policy.max_secret_rotation_days must be an integer")
       .and.to.contain("rotation_policy.unheard_of is not known here")
       .and.to.contain("passwordPolicy is not known here");
+  });
+
+  it("refuses a file that can be read in two ways, or in none", async () => {
+    const twice = await cli().run("governance import -", {
+      input: '{"mfa_policy":{},"mfa_policy":{"required_methods":[]}}',
+    });
+    const notUtf8 = await cli().run("governance import -", {
+      input: Buffer.from('{"naming_policy":{"required_patterns":["\xe4"]}}', "latin1"),
+    });
+
+    expect([twice.status, notUtf8.status]).to.deep.equal([2, 2]);
+    expect(twice.stderr).to.equal("holdfast: - holds a key twice\n");
+    expect(notUtf8.stderr).to.equal("holdfast: - is not UTF-8\n");
   });
 
   it("tells what the server says of a value, and of a file that holds no JSON", async () => {

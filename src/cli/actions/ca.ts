@@ -5,7 +5,7 @@ import {
 } from "../../../gen/ts/holdfast/certificates/v1/certificate_authority_service_pb.ts";
 import { allPages } from "../../client/pages.ts";
 import { askConsent } from "../ask.ts";
-import { dateText, keyText, type NameOptions, nameText, subjectOf } from "../certificate-text.ts";
+import { dateText, keyText, type NameOptions, nameText, pemText, subjectOf } from "../certificate-text.ts";
 import type { Json } from "../commands/options.ts";
 import { usage } from "../failure.ts";
 import { findAuthorityId } from "../find-certificate.ts";
@@ -114,7 +114,7 @@ export async function exportChain(reference: string, { output }: OutputOptions):
   const api = openSession();
   const id = await findAuthorityId(api, reference);
   const { certificatePem, chainPem } = await api(CertificateAuthorityService).getCertificateAuthority({ id });
-  await give(certificatePem + chainPem, output);
+  await give(pemText(certificatePem + chainPem), output);
 }
 
 export async function crl(reference: string, { format, output }: CrlOptions): Promise<void> {
@@ -125,7 +125,8 @@ export async function crl(reference: string, { format, output }: CrlOptions): Pr
   const id = await findAuthorityId(api, reference);
   const pieces: Uint8Array[] = [];
   for await (const { data } of api(CertificateAuthorityService).downloadCrl({ id, format })) pieces.push(data);
-  await give(Buffer.concat(pieces), output);
+  const bytes = Buffer.concat(pieces);
+  await give(format === "pem" ? pemText(bytes.toString("latin1")) : bytes, output);
 }
 
 async function give(content: string | Uint8Array, output: string | undefined): Promise<void> {

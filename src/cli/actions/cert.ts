@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
   type Certificate,
@@ -8,9 +9,17 @@ import {
 import type { Api } from "../../client/api.ts";
 import { allPages } from "../../client/pages.ts";
 import { askConsent, readStandardInput } from "../ask.ts";
-import { alternativeNamesText, dateText, keyText, type NameOptions, nameText, subjectOf } from "../certificate-text.ts";
+import {
+  alternativeNamesText,
+  dateText,
+  keyText,
+  type NameOptions,
+  nameText,
+  pemText,
+  subjectOf,
+} from "../certificate-text.ts";
 import type { Json } from "../commands/options.ts";
-import { usage } from "../failure.ts";
+import { Failure, usage } from "../failure.ts";
 import { findProjectId } from "../find.ts";
 import { findAuthorityId, findCertificateId } from "../find-certificate.ts";
 import { note, print, printRecord, printRecords, printRestRecord, timeText } from "../output.ts";
@@ -21,6 +30,7 @@ export interface IssueOptions extends Json, NameOptions {
   readonly ca: string;
   readonly csr?: string;
   readonly key?: string;
+  readonly force?: boolean;
   readonly output?: string;
   readonly dns?: string[];
   readonly ip?: string[];
@@ -59,31 +69,48 @@ export interface DownloadCertificateOptions {
 
 /**
  * Prints the certificate with its chain, or writes it to a file. A key that the server makes is shown this once: it goes
- * to a file that is made sure of before, or into the JSON that was asked for.
+ * to a file, or into the JSON that was asked for. Files are made sure of before anything is issued.
  */
 export async function issue(options: IssueOptions): Promise<void> {
-  const { csr, key, json } = options;
+  const { csr, key, json, output } = options;
   if (csr === undefined && key === undefined && !json) {
     throw usage("the key is shown this once: name a file for it with --key, or bring a request of your own with --csr");
   }
   if (csr === undefined && json && process.stdout.isTTY)
     throw usage("keys are not for a terminal; name a file with --key");
+  if (key !== undefined && output !== undefined && resolve(key) === resolve(output))
+    throw usage("--key and --output name the same file");
   const csrPem = csr === undefined ? undefined : await readText(csr);
-  const keyFile = key === undefined ? undefined : await OwnerFile.open(key);
-  const certificate = await requestCertificate(openSession(), csrPem, options).catch(async (error: unknown) => {
-    await keyFile?.abandon();
-    throw error;
-  });
+  await using keyFile = await placeForKey(options);
+  await using place = await placeFor(output);
+  const certificate = await requestCertificate(openSession(), csrPem, options);
   if (keyFile !== undefined) {
-    await keyFile.write(certificate.privateKeyPem ?? "").catch((error: unknown) => {
-      note(`the key is lost: revoke the certificate with holdfast cert revoke ${certificate.id}`);
-      throw error;
-    });
+    await writeKey(keyFile, certificate);
     note(`wrote ${key}, for its owner only`);
+    // What is in the file is shown nowhere else.
+    delete certificate.privateKeyPem;
   }
-  // What is in the file is shown nowhere else.
-  if (keyFile !== undefined) delete certificate.privateKeyPem;
-  await give(certificate, options);
+  await give(certificate, options, place);
+}
+
+/** A key that is there may be the only one of its kind. */
+async function placeForKey({ key, force }: IssueOptions): Promise<OwnerFile | undefined> {
+  if (key === undefined) return undefined;
+  return force
+    ? OwnerFile.replace(key)
+    : OwnerFile.create(key, "name another file with --key, or replace it with --force");
+}
+
+const placeFor = async (file: string | undefined) => (file === undefined ? undefined : OwnerFile.replace(file));
+
+async function writeKey(file: OwnerFile, { id, privateKeyPem }: Certificate): Promise<void> {
+  try {
+    if (!privateKeyPem) throw new Failure("unexpected", "the server answered without a key");
+    await file.write(pemText(privateKeyPem));
+  } catch (error) {
+    note(`the key is lost: revoke the certificate with holdfast cert revoke ${id}`);
+    throw error;
+  }
 }
 
 async function requestCertificate(api: Api, csrPem: string | undefined, options: IssueOptions): Promise<Certificate> {
@@ -146,9 +173,11 @@ export async function update(reference: string, { autoRenew, ...options }: Updat
 /** Prints the successor with its chain, or writes it to a file. */
 export async function renew(reference: string, options: RenewOptions): Promise<void> {
   const csrPem = options.csr === undefined ? undefined : await readText(options.csr);
+  await using place = await placeFor(options.output);
   const api = openSession();
   const id = await findCertificateId(api, reference);
-  await give(await api(CertificateService).renewCertificate({ id, csrPem, validityDays: options.days }), options);
+  const successor = await api(CertificateService).renewCertificate({ id, csrPem, validityDays: options.days });
+  await give(successor, options, place);
 }
 
 export async function revoke(reference: string, { reason, yes, ...options }: RevokeOptions): Promise<void> {
@@ -169,8 +198,10 @@ export async function download(reference: string, { format, output }: DownloadCe
   const id = await findCertificateId(api, reference);
   const pieces: Uint8Array[] = [];
   for await (const { data } of api(CertificateService).downloadCertificate({ id, format })) pieces.push(data);
-  if (output === undefined) return print(Buffer.concat(pieces));
-  await writeOwnerFile(output, Buffer.concat(pieces));
+  const bytes = Buffer.concat(pieces);
+  const content = format === "der" ? bytes : pemText(bytes.toString("latin1"));
+  if (output === undefined) return print(content);
+  await writeOwnerFile(output, content);
   note(`wrote ${output}`);
 }
 
@@ -183,13 +214,18 @@ async function readText(file: string): Promise<string> {
 }
 
 /** A new certificate: its chain where it was asked for, and what it is on standard error. */
-async function give(certificate: Certificate, { json, output }: { readonly json?: boolean; readonly output?: string }) {
+async function give(
+  certificate: Certificate,
+  { json, output }: { readonly json?: boolean; readonly output?: string },
+  place: OwnerFile | undefined,
+) {
   const { id, certificatePem, chainPem, notAfter } = certificate;
-  if (output !== undefined) await writeOwnerFile(output, certificatePem + chainPem);
+  const chain = pemText(certificatePem + chainPem);
+  await place?.write(chain);
   if (json) return printRestRecord(CertificateSchema, certificate);
   const where = output === undefined ? "" : `; wrote ${output}`;
   note(`issued ${nameOf(certificate)}: ${id}; valid until ${dateText(notAfter)}${where}`);
-  if (output === undefined) print(certificatePem + chainPem);
+  if (output === undefined) print(chain);
 }
 
 const nameOf = ({ subject, subjectAlternativeNames }: Certificate): string =>

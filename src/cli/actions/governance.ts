@@ -92,7 +92,8 @@ function show(record: GovernanceReportRecord, options: Json): void {
 
 function showViolations({ rule, violations, violationCount }: GovernanceResult): void {
   if (violations.length === 0) return;
-  say(`\n${rule}:`);
+  say("");
+  say(`${rule}:`);
   for (const { resourceType, resourceId, name, actual } of violations) {
     say(`  ${resourceType} ${name}${resourceId === "" ? "" : ` (${resourceId})`}: ${actual}`);
   }

@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type {
   CreateAuthorityOptions,
   CrlOptions,
@@ -83,4 +83,7 @@ export function declareAuthorityCommands(program: Command): void {
     .action(async (reference: string, options: CrlOptions) => (await actions()).crl(reference, options));
 }
 
-const countFromZero = (text: string): number => (text === "0" ? 0 : wholeNumber(text));
+function countFromZero(text: string): number {
+  if (!/^(0|[1-9]\d{0,8})$/.test(text)) throw new InvalidArgumentError("It must be a whole number from 0 on.");
+  return Number(text);
+}

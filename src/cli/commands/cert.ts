@@ -29,6 +29,7 @@ export function declareCertificateCommands(program: Command): void {
       ]),
     )
     .option("--key <file>", "where to write a key that the server makes, for its owner only")
+    .option("--force", "replace a key file that is there already")
     .option("-o, --output <file>", "where to write the certificate with its chain; standard output unless given")
     .option("--dns <names>", "host names that it is for, separated by commas", words)
     .option("--ip <addresses>", "addresses that it is for, separated by commas", words)

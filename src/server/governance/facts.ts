@@ -1,4 +1,5 @@
 import { type Config, readTlsFiles } from "../config.ts";
+import { oldestTlsVersion } from "../wire/listener.ts";
 import { offeredCipherSuites } from "./offered-cipher-suites.ts";
 
 /** How clients reach the API, as far as this process knows. */
@@ -7,6 +8,8 @@ export type Connections =
       readonly kind: "tls";
       /** As in "1.2". */
       readonly minVersion: string;
+      /** Whether there may be a proxy before the listener, which speaks TLS of its own to clients. */
+      readonly isProxied: boolean;
       /** By the names of OpenSSL and of IANA, in capitals. */
       cipherSuites(): Promise<ReadonlySet<string>>;
     }
@@ -22,11 +25,10 @@ export interface Facts {
 /** Throws a ConfigError when the TLS files cannot be read. */
 export function factsOf(config: Config): Facts {
   const tls = readTlsFiles(config);
-  if (tls === undefined) {
-    return { connections: { kind: config.TRUSTED_PROXIES.rules.length > 0 ? "proxied" : "clear" } };
-  }
+  const isProxied = config.TRUSTED_PROXIES.rules.length > 0;
+  if (tls === undefined) return { connections: { kind: isProxied ? "proxied" : "clear" } };
   let suites: Promise<ReadonlySet<string>> | undefined;
   const cipherSuites = () => (suites ??= offeredCipherSuites(tls));
-  // As the listener sets it (wire/listener.ts).
-  return { connections: { kind: "tls", minVersion: "1.2", cipherSuites } };
+  const minVersion = oldestTlsVersion.replace("TLSv", "");
+  return { connections: { kind: "tls", minVersion, isProxied, cipherSuites } };
 }

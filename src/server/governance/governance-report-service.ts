@@ -1,44 +1,28 @@
 import { randomUUIDv7 } from "node:crypto";
-import type { JsonObject } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type * as pb from "../../../gen/ts/holdfast/governance/v1/governance_report_service_pb.ts";
 import { run } from "../db/database.ts";
 import { Conditions, fetchPage } from "../db/page.ts";
-import { notFound } from "../errors.ts";
 import { type Call, callOf } from "../wire/call.ts";
-import { checkSize } from "../wire/free-json.ts";
-import { evaluate } from "./evaluation.ts";
-import type { Facts } from "./facts.ts";
-import { checkPatterns } from "./patterns.ts";
-import type { EvaluationJson, ReportJson } from "./report-json.ts";
+import type { Evaluated } from "./evaluating.ts";
 import {
   answerReport,
   findCurrent,
+  findReport,
+  found,
   keepEvaluation,
   listedColumns,
   type ReportRow,
   reportColumns,
-  reportOf,
 } from "./report-record.ts";
-
-const mostBytes = 65_536;
 
 /** The methods of governance_report_service.proto. */
 export class GovernanceReportService implements ServiceImpl<typeof pb.GovernanceReportService> {
-  readonly #facts: Facts;
-
-  constructor(facts: Facts) {
-    this.#facts = facts;
-  }
-
-  async importGovernanceReport(request: pb.ImportGovernanceReportRequest, context: HandlerContext) {
+  async importGovernanceReport(_: pb.ImportGovernanceReportRequest, context: HandlerContext) {
     const call = callOf(context);
-    const report = reportOf(request);
-    checkSize(report as JsonObject, "body", mostBytes);
-    checkPatterns(report);
-    const evaluation = await evaluate(call, call.caller.organizationId, report, this.#facts);
-    const kept = await keepReport(call, report, evaluation);
-    call.about({ id: kept.id, details: { status: evaluation.status } });
+    const evaluated = (await call.prepared) as Evaluated;
+    const kept = await keepReport(call, evaluated);
+    call.about({ id: kept.id, details: { status: evaluated.evaluation.status } });
     return answerReport(kept);
   }
 
@@ -62,11 +46,10 @@ export class GovernanceReportService implements ServiceImpl<typeof pb.Governance
 
   async evaluateGovernanceReport({ id }: pb.EvaluateGovernanceReportRequest, context: HandlerContext) {
     const call = callOf(context);
-    const before = await findReport(call, id);
-    const evaluation = await evaluate(call, before.organizationId, before.report, this.#facts);
-    const kept = found(await keepEvaluation(call, before, evaluation));
-    call.about({ details: { from: before.evaluation.status, to: evaluation.status } });
-    return answerReport(kept);
+    const { evaluation } = (await call.prepared) as Evaluated;
+    const { row, from } = found(await keepEvaluation(call, call.caller.organizationId, id, evaluation));
+    call.about({ details: { from, to: row.evaluation.status } });
+    return answerReport(row);
   }
 
   async deleteGovernanceReport({ id }: pb.DeleteGovernanceReportRequest, context: HandlerContext) {
@@ -76,28 +59,14 @@ export class GovernanceReportService implements ServiceImpl<typeof pb.Governance
       "delete from governance_report where id = $1 and organization_id = $2 returning 1",
       [id, call.caller.organizationId],
     );
-    if (deleted === undefined) throw notFound("governance report");
+    found(deleted);
     call.about({ id });
     return {};
   }
 }
 
-async function findReport(call: Call, id: string): Promise<ReportRow> {
-  const [row] = await call.query<ReportRow>(
-    `select ${reportColumns} from governance_report r where r.id = $1 and r.organization_id = $2`,
-    [id, call.caller.organizationId],
-  );
-  call.about({ id });
-  return found(row);
-}
-
-function found(row: ReportRow | undefined): ReportRow {
-  if (row === undefined) throw notFound("governance report");
-  return row;
-}
-
 /** As the newest one. Those who import at the same time take turns from here to their commits, so that there is an order. */
-async function keepReport(call: Call, report: ReportJson, evaluation: EvaluationJson): Promise<ReportRow> {
+async function keepReport(call: Call, { report, evaluation }: Evaluated): Promise<ReportRow> {
   const { id: importedBy, organizationId } = call.caller;
   await run(call.em, "select pg_advisory_xact_lock(hashtextextended($1, 0))", [`governance-report:${organizationId}`]);
   const [row] = await run<ReportRow>(

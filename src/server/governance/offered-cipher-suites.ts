@@ -8,6 +8,7 @@ import {
   TLSSocket as ServerSocket,
   type TLSSocket,
 } from "node:tls";
+import { oldestTlsVersion } from "../wire/listener.ts";
 
 /**
  * The cipher suites that a listener of Node with this certificate agrees to, each by the names of OpenSSL and of IANA in
@@ -15,7 +16,7 @@ import {
  * default list, the kind of key and OpenSSL's security level, and no function tells it.
  */
 export async function offeredCipherSuites(tls: { cert: Buffer; key: Buffer }): Promise<ReadonlySet<string>> {
-  const listener = createSecureContext({ ...tls, minVersion: "TLSv1.2" });
+  const listener = createSecureContext({ ...tls, minVersion: oldestTlsVersion });
   const names = new Set<string>();
   for (const suite of getCiphers()) {
     const agreed = await shakeHands(listener, suite.toUpperCase());

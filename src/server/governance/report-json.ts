@@ -64,7 +64,7 @@ export interface EncryptionPolicyJson {
 /** What an evaluation found (gaps 14), as it is kept. */
 export interface EvaluationJson {
   readonly status: "compliant" | "non_compliant" | "partially_evaluated";
-  /** In UTC with milliseconds, as Date.toISOString says it. */
+  /** By the database's clock: in UTC with milliseconds, as Date.toISOString says it, so that these compare as texts. */
   readonly evaluated_at: string;
   readonly summary: SummaryJson;
   readonly results: readonly ResultJson[];

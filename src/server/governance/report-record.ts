@@ -2,6 +2,8 @@ import { fromJson, type JsonObject, type JsonValue, type MessageInitShape, toJso
 import * as pb from "../../../gen/ts/holdfast/governance/v1/governance_report_service_pb.ts";
 import type { Queries } from "../db/database.ts";
 import { timestampOf } from "../db/timestamp.ts";
+import { notFound } from "../errors.ts";
+import type { Call } from "../wire/call.ts";
 import type { EvaluationJson, ReportJson } from "./report-json.ts";
 
 /** A report, as answers are made of it. */
@@ -28,6 +30,26 @@ export const listedColumns = columns(`r.evaluation || jsonb_build_object('result
   (select coalesce(jsonb_agg(e.result - 'violations' order by e.position), '[]')
    from jsonb_array_elements(r.evaluation -> 'results') with ordinality e(result, position)))`);
 
+/** What was looked for. Throws RESOURCE_NOT_FOUND when there is none. */
+export function found<Row>(row: Row | undefined): Row {
+  if (row === undefined) throw notFound("governance report");
+  return row;
+}
+
+/** A report of the caller's organization, which the call is about. Throws RESOURCE_NOT_FOUND. */
+export async function findReport(call: Call, id: string): Promise<ReportRow> {
+  call.about({ id });
+  return found(await readReport(call, call.caller.organizationId, id));
+}
+
+async function readReport(queries: Queries, organizationId: string, id: string): Promise<ReportRow | undefined> {
+  const [row] = await queries.query<ReportRow>(
+    `select ${reportColumns} from governance_report r where r.id = $1 and r.organization_id = $2`,
+    [id, organizationId],
+  );
+  return row;
+}
+
 /** The newest report of an organization, which is the current one. */
 export async function findCurrent(queries: Queries, organizationId: string): Promise<ReportRow | undefined> {
   const [row] = await queries.query<ReportRow>(
@@ -38,18 +60,37 @@ export async function findCurrent(queries: Queries, organizationId: string): Pro
   return row;
 }
 
-/** Keeps what was found of a report; answers undefined when the report is gone. */
+/** What became of an evaluation. */
+interface Kept {
+  readonly row: ReportRow;
+  /** The status before. */
+  readonly from: EvaluationJson["status"];
+}
+
+/**
+ * Keeps what was found of a report, unless somebody who looked later has kept theirs already. In a transaction. Answers
+ * undefined when the report is gone.
+ */
 export async function keepEvaluation(
   queries: Queries,
-  { id, organizationId }: Pick<ReportRow, "id" | "organizationId">,
+  organizationId: string,
+  id: string,
   evaluation: EvaluationJson,
-): Promise<ReportRow | undefined> {
-  const [row] = await queries.query<ReportRow>(
-    `update governance_report r set evaluation = $3::jsonb where r.id = $1 and r.organization_id = $2
-     returning ${reportColumns}`,
-    [id, organizationId, JSON.stringify(evaluation)],
+): Promise<Kept | undefined> {
+  const [before] = await queries.query<Pick<EvaluationJson, "evaluated_at" | "status">>(
+    `select evaluation ->> 'status' as status, evaluation ->> 'evaluated_at' as evaluated_at
+     from governance_report where id = $1 and organization_id = $2 for update`,
+    [id, organizationId],
   );
-  return row;
+  if (before === undefined) return undefined;
+  if (before.evaluated_at <= evaluation.evaluated_at) {
+    await queries.query("update governance_report set evaluation = $3::jsonb where id = $1 and organization_id = $2", [
+      id,
+      organizationId,
+      JSON.stringify(evaluation),
+    ]);
+  }
+  return { row: (await readReport(queries, organizationId, id)) as ReportRow, from: before.status };
 }
 
 /** What a request brings, exactly: a message does not tell an empty list from none, its mask does. */

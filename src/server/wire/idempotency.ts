@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
-import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { type Message, toBinary } from "@bufbuild/protobuf";
 import type { Interceptor, UnaryRequest, UnaryResponse } from "@connectrpc/connect";
 import { type Database, run } from "../db/database.ts";
 import { conflict, invalidField } from "../errors.ts";
@@ -8,7 +8,8 @@ import { showsSecret } from "../logging.ts";
 import { decrypt, encrypt } from "../seal/cipher.ts";
 import { type Call, callIn } from "./call.ts";
 import { bindingsOf } from "./http-rule.ts";
-import { messageOf } from "./unary-calls.ts";
+import { decodeAnswer, encodeAnswer } from "./kept-answer.ts";
+import type { Answer } from "./unary-calls.ts";
 
 /** Answers that show a credential once are replayed for this long only. */
 const credentialReplayMs = 5 * 60_000;
@@ -58,19 +59,18 @@ async function replayOrRun(
     if (!timingSafeEqual(stored.request, fingerprint)) {
       throw conflict("the Idempotency-Key was used for another request");
     }
-    const message = fromBinary(request.method.output, decrypt(key, place, stored.outcome));
+    const { answer, message } = decodeAnswer(request.method, decrypt(key, place, stored.outcome));
     if (stored.age_ms > credentialReplayMs && showsSecret(request.method.output, message)) {
       throw conflict("the credential in this answer can no longer be shown");
     }
     call.headers["idempotency-replayed"] = "true";
     call.about({ details: { replayed: true } });
     authorizeReplay(call, stored);
-    return answer(request, message);
+    return responseOf(request, answer);
   }
   const response = await next(request);
   // A replay could not set them again.
   if (call.cookies.length > 0) return response;
-  const complete = messageOf(request.method, response.message);
   await run(
     call.em,
     `insert into idempotency_record (identity_id, key, organization_id, project_id, request, outcome)
@@ -83,7 +83,7 @@ async function replayOrRun(
       call.caller.organizationId,
       call.subject.projectId ?? null,
       fingerprint,
-      encrypt(key, place, toBinary(request.method.output, complete)),
+      encrypt(key, place, encodeAnswer(request.method, response.message)),
     ],
   );
   return response;
@@ -132,7 +132,7 @@ export function purgeJob(db: Database): Job {
   };
 }
 
-function answer(request: UnaryRequest, message: Message): UnaryResponse {
+function responseOf(request: UnaryRequest, answer: Answer): UnaryResponse {
   const { service, method } = request;
-  return { stream: false, service, method, message, header: new Headers(), trailer: new Headers() };
+  return { stream: false, service, method, message: answer as Message, header: new Headers(), trailer: new Headers() };
 }

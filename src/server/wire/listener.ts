@@ -21,6 +21,8 @@ export interface Listener {
 }
 
 const sweepMs = 50;
+/** The oldest version of TLS that a listener speaks. */
+export const oldestTlsVersion = "TLSv1.2" as const;
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\n", "latin1");
 
 /** How long a connection may take before it is given up. */
@@ -66,9 +68,9 @@ export function cleartextListener(handler: Handler, given = patience): Listener 
   return listenerOf(http1, http2, undecided, handler, given);
 }
 
-/** TLS 1.2 or newer: the protocol by ALPN. */
+/** The protocol by ALPN. */
 export function tlsListener(handler: Handler, tls: { key: Buffer; cert: Buffer }, given = patience): Listener {
-  const forTls = { ...tls, allowHTTP1: true, minVersion: "TLSv1.2" as const, handshakeTimeout: given.headersMs };
+  const forTls = { ...tls, allowHTTP1: true, minVersion: oldestTlsVersion, handshakeTimeout: given.headersMs };
   const server = createSecureServer({ ...http2Options, ...http1Options(given), ...forTls }, handler as never);
   Object.assign(server, { headersTimeout: given.headersMs, requestTimeout: given.requestMs });
   const handshaking = new Map<string, Socket>();

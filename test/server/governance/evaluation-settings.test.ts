@@ -199,6 +199,23 @@ describe("encryption_policy", () => {
       ]);
     });
 
+    it("passes for nothing behind a proxy, which may speak what the listener does not", async () => {
+      const facts = factsOf(readConfig({ ...environment(), SERVICE_TRUSTED_PROXIES: "10.0.0.0/8" }));
+      const evaluated = async (min_tls_version: string, required_cipher_suites: string[]) => {
+        const report = { encryption_policy: { min_tls_version, required_cipher_suites } };
+        return (await evaluate(server.server.core.db, organizationId, report, facts)).results;
+      };
+
+      const held = await evaluated("1.2", [suite]);
+      const broken = await evaluated("1.3", ["NONE"]);
+
+      expect(held.map(({ status }) => status)).to.deep.equal(["not_evaluated", "not_evaluated"]);
+      expect(held[0]?.message).to.equal(
+        "the listener speaks TLS 1.2 and newer; behind a proxy: how clients are connected to it is not known here",
+      );
+      expect(broken.map(({ status }) => status)).to.deep.equal(["failed", "failed"]);
+    });
+
     it("knows the cipher suites that are agreed to, by the names of IANA and of OpenSSL", async () => {
       const { connections } = factsOf(readConfig(environment()));
       if (connections.kind !== "tls") throw new Error("there is no TLS");

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { GovernanceReportService } from "../../../gen/ts/holdfast/governance/v1/governance_report_service_pb.ts";
 import type { Client } from "../../harness/client.ts";
 import { useServer } from "../../harness/server.ts";
 
@@ -124,6 +125,36 @@ describe("An imported governance report", () => {
     expect(await listed(admin)).to.deep.equal([first.body.id]);
   });
 
+  it("is replayed byte by byte, with empty groups and lists, by whichever door it came in", async () => {
+    const key = { "idempotency-key": randomUUID() };
+    const report = {
+      certificate_policy: { allowed_algorithms: [] },
+      naming_policy: { required_patterns: [] },
+      mfa_policy: {},
+    };
+    const send = async () => {
+      const response = await fetch(`${server.url}${path}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${server.admin.token}`, "content-type": "application/json", ...key },
+        body: JSON.stringify(report),
+      });
+      return [response.headers.get("idempotency-replayed"), await response.text()] as const;
+    };
+    const grpc = server.admin.grpc(GovernanceReportService);
+    const mask = { paths: ["report.certificate_policy.allowed_algorithms", "report.naming_policy.required_patterns"] };
+
+    const [first, again] = [await send(), await send()];
+    const over = await grpc.importGovernanceReport(
+      { report: { certificatePolicy: {}, namingPolicy: {}, mfaPolicy: {} }, updateMask: mask },
+      server.admin.metadata(key),
+    );
+
+    grpc.close();
+    expect(JSON.parse(first[1]).report).to.deep.equal(report);
+    expect(again).to.deep.equal(["true", first[1]]);
+    expect(over.id).to.equal(JSON.parse(first[1]).id);
+  });
+
   it("is another request with an empty list than without", async () => {
     const key = { "idempotency-key": randomUUID() };
     await server.admin.rest("POST", path, { naming_policy: {} }, key);
@@ -170,6 +201,23 @@ describe("The evaluation of a governance report", () => {
     expect((await read(id, admin)).body).to.deep.equal(body);
     const { details } = await eventOf(id, "governance_report.evaluate");
     expect(JSON.parse(details)).to.deep.equal({ from: "compliant", to: "non_compliant" });
+  });
+
+  it("does not replace one that was begun later", async () => {
+    const { admin, projectId } = await server.otherOrganization();
+    const { id } = await imported(rotating, admin);
+    await server.secret({ project_id: projectId }, admin);
+    const later = new Date(Date.now() + 60_000).toISOString();
+    await server.sql(
+      "update governance_report set evaluation = evaluation || jsonb_build_object('evaluated_at', $2::text) where id = $1",
+      [id, later],
+    );
+
+    const { status, body } = await admin.rest("POST", `${path}/${id}/evaluate`);
+
+    expect(status).to.equal(200);
+    expect(body.evaluation).to.include({ status: "compliant", evaluated_at: later });
+    expect((await read(id, admin)).body).to.deep.equal(body);
   });
 
   it("does not come of a report that is not there", async () => {

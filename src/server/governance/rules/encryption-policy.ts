@@ -9,8 +9,14 @@ const violation = (name: string, actual: string): ViolationJson => ({
   actual,
 });
 
+const behindProxy = "behind a proxy: how clients are connected to it is not known here";
+
+/** What the listener keeps, a proxy before it may not. */
+const kept = ({ isProxied }: { readonly isProxied: boolean }, checked: number, message: string): Outcome =>
+  isProxied ? notEvaluated(`${message}; ${behindProxy}`) : passed(checked, message);
+
 function withoutTls({ kind }: Exclude<Connections, { kind: "tls" }>): Outcome {
-  if (kind === "proxied") return notEvaluated("behind a proxy: how clients are connected to it is not known here");
+  if (kind === "proxied") return notEvaluated(behindProxy);
   return failed(1, "connections are not encrypted", [violation("listener", "no TLS")]);
 }
 
@@ -21,7 +27,8 @@ export const encryptionPolicy: Rules<EncryptionPolicyJson> = {
     const actual = `TLS ${connections.minVersion}`;
     const message = `the listener speaks ${actual} and newer`;
     // "1.0" to "1.3" compare as texts.
-    return connections.minVersion >= least ? passed(1, message) : failed(1, message, [violation("listener", actual)]);
+    if (connections.minVersion >= least) return kept(connections, 1, message);
+    return failed(1, message, [violation("listener", actual)]);
   },
 
   required_cipher_suites: async (suites, { facts: { connections } }) => {
@@ -31,7 +38,7 @@ export const encryptionPolicy: Rules<EncryptionPolicyJson> = {
     const required = [...new Set(suites)].sort();
     const missing = required.filter((name) => !offered.has(name.toUpperCase()));
     const message = `${missing.length} of ${required.length} cipher suites are not offered`;
-    if (missing.length === 0) return passed(required.length, message);
+    if (missing.length === 0) return kept(connections, required.length, message);
     return failed(
       required.length,
       message,

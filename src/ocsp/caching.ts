@@ -27,7 +27,10 @@ export function cacheHeaders({ sha256, lastModified, expires, maxAgeSeconds }: E
 }
 
 /** Whether the client has this edition already (RFC 9110 section 13.2.2). */
-export function isKnown({ method, headers }: IncomingMessage, { sha256, lastModified }: Edition): boolean {
+export function isKnown(
+  { method, headers }: IncomingMessage,
+  { sha256, lastModified }: Pick<Edition, "lastModified" | "sha256">,
+): boolean {
   if (method !== "GET" && method !== "HEAD") return false;
   const tags = headers["if-none-match"];
   if (tags !== undefined) {

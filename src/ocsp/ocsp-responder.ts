@@ -9,6 +9,7 @@ import { sendProbe } from "./probes.ts";
 import { answerQuery } from "./queries.ts";
 import type { StatusSource } from "./status-source.ts";
 import { type Target, targetOf } from "./target.ts";
+import { Wait } from "./wait.ts";
 
 /** How long a client may take, in milliseconds. */
 export interface Patience {
@@ -88,6 +89,8 @@ async function serve(
   const target = targetOf(request.url ?? "");
   const standing = target.kind === "probe" ? undefined : await limit(addressOf(request));
   if (standing?.exceeded) {
+    // Connections are counted nowhere: those of whoever asks too much are not kept. Who still writes would read no answer.
+    if (request.complete) response.setHeader("connection", "close");
     return sendError(response, "RATE_LIMITED", { "retry-after": standing.retryAfterSeconds });
   }
   const methods = methodsOf(target);
@@ -111,10 +114,13 @@ async function sendDocument(
 ): Promise<void> {
   const away = () => sendError(response, "SERVICE_UNAVAILABLE", { "retry-after": retryAfterSeconds });
   if (kind === "crl") {
-    const found = await source.crl(authorityId).then((crl) => ({ crl }), away);
+    const found = await new Wait(source.crl(authorityId)).settled.then((crl) => ({ crl }), away);
     if (found !== undefined) await sendCrl(request, response, found.crl);
   } else {
-    const found = await source.certificate(authorityId).then((certificate) => ({ certificate }), away);
+    const found = await new Wait(source.certificate(authorityId)).settled.then(
+      (certificate) => ({ certificate }),
+      away,
+    );
     if (found !== undefined) sendCertificate(request, response, found.certificate);
   }
 }

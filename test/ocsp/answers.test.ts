@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
 import { type Answer, Answers } from "../../src/ocsp/answers.ts";
@@ -84,6 +85,17 @@ describe("The answer to an OCSP query", () => {
       source.revoke(authority, serial, "unspecified", new Date("2026-11-20T01:02:03Z"));
 
       expect(await statusOf(serial)).to.equal("revoked 2026-11-20T01:02:03.000Z undefined");
+    });
+
+    it("that it was revoked, and not that it will be: some clients take that for good", async () => {
+      const serial = issue();
+      source.revoke(authority, serial, "key_compromise", new Date(start + hourMs));
+      const minute = new Date(start - minuteMs / 2).toISOString();
+
+      expect(await statusOf(serial)).to.equal(`revoked ${minute} 1`);
+      expect(await statusOf(serial, { nonce: randomBytes(16) })).to.equal(`revoked ${minute} 1`);
+      now = start + hourMs + 1;
+      expect(await statusOf(serial)).to.equal(`revoked ${new Date(start + hourMs).toISOString()} 1`);
     });
 
     it("that it is unknown, when no such certificate was issued", async () => {
@@ -283,6 +295,18 @@ describe("The answer to an OCSP query", () => {
       expect((await signed(about([serial]))).answers[0]?.archiveCutoff).not.to.equal(undefined);
     });
 
+    it("not beyond a clock that is set back, before which it would not be true yet", async () => {
+      const query = about([issue()]);
+      await signed(query);
+
+      now = start - 2 * hourMs;
+
+      const { answers } = await signed(query);
+      expect(answers[0]?.thisUpdate.getTime()).to.be.at.most(now);
+      source.isAway = true;
+      expect((await signed(query)).answers).to.deep.equal(answers);
+    });
+
     it("not when another responder signs now", async () => {
       const [serial, next] = [issue(), await authority.newSigner()];
       await statusOf(serial);
@@ -353,14 +377,117 @@ describe("The answer to an OCSP query", () => {
       expect(await statusOf(serial)).to.match(/^revoked/);
     });
 
-    it("comes with one line in the log, and one when it is back", async () => {
-      const query = about([issue()]);
+    it("is never good of a certificate that was told to be revoked, however either query named it", async () => {
+      const serial = issue();
+      const nonce = randomBytes(16);
+      const asked = [about([serial]), about([serial], { hash: "sha1" }), about([issue(), serial])];
+      for (const query of asked) await signed(query);
+      source.revoke(authority, serial);
+      expect(await statusOf(serial, { hash: "sha384", nonce })).to.match(/^revoked/);
+
       source.isAway = true;
-      for (let count = 0; count < 5; count += 1) await answers.answer(query);
-      source.isAway = false;
-      for (let count = 0; count < 5; count += 1) await signed(query);
+
+      for (const query of asked) expect(errorOf(await answers.answer(query))).to.equal("tryLater");
+    });
+
+    it("comes with one line in the log, and one when it is back, however often that is", async () => {
+      const query = about([issue()]);
+      for (let count = 0; count < 5; count += 1) {
+        source.isAway = true;
+        for (const each of [query, about(["01"], { hash: "md5" }), about(["ff"]), query]) await answers.answer(each);
+        source.isAway = false;
+        for (let times = 0; times < 5; times += 1) await signed(query);
+      }
 
       expect(log.map((line) => JSON.parse(line).level)).to.deep.equal([50, 30]);
+    });
+  });
+
+  describe("while the database hangs", () => {
+    /** From now on no question is answered, until what this returns is called. */
+    function hang(): () => void {
+      const states = source.states.bind(source);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      source.states = (questions) => promise.then(() => states(questions));
+      return () => {
+        source.states = states;
+        resolve();
+      };
+    }
+    const timed = async (query: Buffer) => {
+      const begun = performance.now();
+      const answer = await answers.answer(query);
+      return { answer, ms: performance.now() - begun };
+    };
+
+    it("is one from memory or tryLater within two seconds, and one from memory at once when that is known", async () => {
+      const [known, other] = [about([issue()]), about([issue()])];
+      const first = await signed(known);
+      await signed(other);
+
+      hang();
+      const begun = timed(known);
+      await sleep(1000);
+      const meanwhile = timed(other);
+      const [atFirst, late, unknown] = await Promise.all([begun, meanwhile, timed(about([issue()]))]);
+      const afterwards = await timed(known);
+
+      expect(atFirst.answer).to.deep.include({ der: first.der });
+      expect(errorOf(unknown.answer)).to.equal("tryLater");
+      expect(atFirst.ms).to.be.within(1900, 3000);
+      // 100 ms after the first one was given up.
+      expect(late.ms).to.be.within(1000, 1900);
+      expect(unknown.ms).to.be.within(1900, 3000);
+      expect(afterwards.answer).to.deep.include({ der: first.der });
+      expect(afterwards.ms).to.be.within(90, 500);
+    });
+
+    it("is the truth as soon as it answers again, which it is asked for each time", async () => {
+      const serial = issue();
+      await statusOf(serial);
+      const end = hang();
+      await statusOf(serial);
+      source.revoke(authority, serial);
+
+      end();
+
+      expect(await statusOf(serial)).to.match(/^revoked/);
+    });
+
+    it("is waited for again when nobody asked for a while, since it may be back", async () => {
+      const serial = issue();
+      await statusOf(serial);
+      const states = source.states.bind(source);
+      hang();
+      await statusOf(serial);
+      source.revoke(authority, serial);
+      source.states = (questions) => sleep(500).then(() => states(questions));
+
+      const real = performance.now.bind(performance);
+      performance.now = () => real() + 10_000;
+      try {
+        expect(await statusOf(serial)).to.match(/^revoked/);
+      } finally {
+        performance.now = real;
+      }
+    });
+
+    it("is no answer from memory when it was this process that stood still", async () => {
+      const serial = issue();
+      await statusOf(serial);
+      source.revoke(authority, serial);
+      const states = source.states.bind(source);
+      source.states = async (questions) => {
+        // As an answer that lies in the socket when the process goes on.
+        await sleep(2400);
+        return states(questions);
+      };
+
+      const asked = statusOf(serial);
+      await sleep(10);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2600);
+
+      expect(await asked).to.match(/^revoked/);
     });
   });
 });

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { Agent } from "node:http";
 import { createConnection, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -198,6 +199,18 @@ describe("The OCSP responder", () => {
     }
   });
 
+  it("waits for no source that never answers: 503 for documents and probes", async () => {
+    const never = () => new Promise<never>(() => {});
+    Object.assign(source, { crl: never, certificate: never, state: never });
+    const paths = [`/ca/${authority.id}.crt`, `/crl/${authority.id}.crl`, "/ready", "/health"];
+
+    const answers = await Promise.all(paths.map((path) => responder.get(path)));
+
+    expect(answers.map(({ status }) => status)).to.deep.equal([503, 503, 503, 503]);
+    const [ready, health] = answers.slice(2).map(({ body }) => JSON.parse(body.toString()));
+    expect([ready, health]).to.deep.equal([{ status: "not_ready" }, { status: "unhealthy" }]);
+  });
+
   describe("says of itself", () => {
     const probe = async (path: string) => {
       const { status, body } = await responder.get(path);
@@ -293,6 +306,18 @@ describe("The OCSP responder", () => {
         expect(errorOf(answer.body)["code"]).to.equal("RATE_LIMITED");
       }
       expect((await responder.get("/live")).status).to.equal(200);
+    });
+
+    it("and keeps no connection of those that ask too much: connections are limited by nothing else", async () => {
+      const agent = new Agent({ keepAlive: true });
+      const connectionOf = async () => (await responder.get("/MAo=", { agent })).headers.connection;
+
+      const before = await connectionOf();
+      exceeded = true;
+      const after = await connectionOf();
+      agent.destroy();
+
+      expect([before, after]).to.deep.equal(["keep-alive", "close"]);
     });
   });
 

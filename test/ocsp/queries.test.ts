@@ -66,6 +66,19 @@ describe("OCSP over HTTP", () => {
       expectStatus(await responder.send({ method: "POST", path: "/", headers }, ...parts), "good");
     });
 
+    it("is not read to its end when it comes in thousands of pieces, which cost time and memory each", async () => {
+      const query = ocspRequest({ certIds: Array.from({ length: 16 }, () => idOf(serial)) });
+      const options = { method: "POST", path: "/", headers: { "transfer-encoding": "chunked" } };
+
+      const whole = await responder.send(options, query);
+      const inPieces = await responder.send(options, ...Array.from(query, (octet) => Buffer.of(octet)));
+
+      expect(readResponse(whole.body).answers).to.have.length(16);
+      expect(query).to.have.length.above(1000);
+      expectError(inPieces, malformed);
+      expect(inPieces.headers.connection).to.equal("close");
+    });
+
     it("says whether it was revoked, or is unknown", async () => {
       const revoked = newSerialNumber();
       source.issue(authority, revoked);
@@ -215,6 +228,18 @@ describe("OCSP over HTTP", () => {
       source.revoke(authority, revoked);
 
       expectStatus(await responder.get(at, { headers: { "if-none-match": headers.etag ?? "" } }), "revoked");
+    });
+
+    it("tells a revocation also to whoever has an answer of the same minute and knows but its date", async () => {
+      const revoked = newSerialNumber();
+      source.issue(authority, revoked);
+      const at = `/${path(about(revoked))}`;
+      const { headers } = await responder.get(at);
+
+      source.revoke(authority, revoked);
+
+      const since = { "if-modified-since": headers["last-modified"] ?? "" };
+      expectStatus(await responder.get(at, { headers: since }), "revoked");
     });
 
     it("with a nonce is for nobody else, and never the same twice", async () => {

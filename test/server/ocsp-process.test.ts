@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Agent, request } from "node:http";
 import { Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import pg from "pg";
 import { readConfig } from "../../src/server/config.ts";
@@ -94,6 +95,29 @@ describe("holdfast ocsp", function () {
         expect(started.stderr).to.equal("");
       });
     }
+  });
+
+  it("that was paused tells, when it goes on, what was revoked meanwhile, whatever it was asked before", async () => {
+    const root = await authorities.root();
+    const certificates = await Promise.all(Array.from({ length: 10 }, () => issueFrom(server, root)));
+    const started = start({});
+    const responder = await listening(started);
+    const askAll = () =>
+      Promise.all(certificates.map((each) => ask(responder, root, each.serial_number, { nonce: null })));
+    const before = await askAll();
+    // On their way when it is paused: the database answers some of them, and nobody reads that.
+    const caught = askAll();
+    started.signal("SIGSTOP");
+
+    for (const each of certificates) await revoke(server, each);
+    const later = askAll();
+    // Longer than a query waits, and longer than a statement may take.
+    await sleep(3000);
+    started.signal("SIGCONT");
+
+    await caught;
+    expect(new Set(before.map(({ said }) => said))).to.deep.equal(new Set(["good"]));
+    expect(new Set((await later).map(({ said }) => said))).to.deep.equal(new Set(["revoked"]));
   });
 
   describe("in this process", () => {

@@ -5,11 +5,10 @@ import { newSerialNumber } from "../../standards/x509/serial-number.ts";
 import { type EntityManager, run } from "../db/database.ts";
 import type { Place, Seal } from "../seal/seal.ts";
 import type { OpenAuthority } from "./authority-key.ts";
+import { beginOf, dayMs, endOf } from "./lifetimes.ts";
 
-const dayMs = 86_400_000;
-const validityMs = 30 * dayMs;
-/** For relying parties whose clocks are behind. */
-const backdatedMs = 5 * 60_000;
+/** Cut where the authority ends before. */
+const lifetime = { ms: 30 * dayMs, isGiven: false };
 
 const subject = {
   commonName: "OCSP responder",
@@ -45,8 +44,8 @@ export async function issueSigner(em: EntityManager, seal: Seal, authority: Open
     serialNumber: newSerialNumber(),
     subject,
     publicKey,
-    notBefore: wholeSeconds(Math.max(now.getTime() - backdatedMs, notBefore.getTime())),
-    notAfter: wholeSeconds(Math.min(now.getTime() + validityMs, notAfter.getTime())),
+    notBefore: beginOf(now, notBefore),
+    notAfter: endOf(lifetime, now, notAfter),
   };
   const certificate = await issueResponder(issuer, draft);
   const id = randomUUIDv7();
@@ -68,5 +67,3 @@ export async function issueSigner(em: EntityManager, seal: Seal, authority: Open
     draft.serialNumber,
   ]);
 }
-
-const wholeSeconds = (timeMs: number) => new Date(Math.floor(timeMs / 1000) * 1000);

@@ -55,6 +55,8 @@ const selectAuthorities = `select q.position::int, a.id, ${millis("a.not_before"
   join certificate_authority a on a.id = h.ca_id`;
 
 const mostAuthorities = 50_000;
+/** For as long one that was removed with its organization may still be taken for one of ours. */
+const knownMs = 60_000;
 const mostForeign = 10_000;
 /** For as long a new authority may stay unknown to a replica that was asked about it too early. */
 const foreignMs = 5000;
@@ -66,12 +68,11 @@ export class DatabaseStatusSource implements StatusSource {
   readonly #signers: OpenedSigners;
   readonly #states: OcspStatement<Question, StateRow>;
   readonly #issuers: OcspStatement<Hashes, AuthorityRow>;
-  /** The hashes of an authority are its for ever. */
-  readonly #authorities = new LRUCache<string, Authority>({ max: mostAuthorities });
+  readonly #authorities = new LRUCache<string, Authority>({ max: mostAuthorities, ttl: knownMs });
   /** By themselves, so that questions about others' certificates drive out none of ours. */
   readonly #foreign = new LRUCache<string, true>({ max: mostForeign, ttl: foreignMs });
   readonly #certificates = new LRUCache<string, Uint8Array>({ max: 1000 });
-  #state: { readonly atMs: number; readonly found: Promise<ResponderState> } | undefined;
+  #state: { untilMs: number; readonly found: Promise<ResponderState> } | undefined;
   #counted = { authorities: 0, signers: 0 };
 
   constructor(db: Queries, seal: Seal, logger: Logger) {
@@ -124,12 +125,14 @@ export class DatabaseStatusSource implements StatusSource {
     return row?.certificate;
   }
 
-  /** Asks the database at most once a second, whoever asks. */
+  /** Finds it out once at a time, and at most once a second, whoever asks. */
   state(): Promise<ResponderState> {
-    const now = performance.now();
-    if (this.#state === undefined || now - this.#state.atMs > stateMs)
-      this.#state = { atMs: now, found: this.#findState() };
-    return this.#state.found;
+    if (this.#state !== undefined && performance.now() < this.#state.untilMs) return this.#state.found;
+    const state = { untilMs: Number.POSITIVE_INFINITY, found: this.#findState() };
+    this.#state = state;
+    return state.found.finally(() => {
+      state.untilMs = performance.now() + stateMs;
+    });
   }
 
   async #findState(): Promise<ResponderState> {

@@ -18,6 +18,12 @@ interface Found {
   readonly atMs: number;
 }
 
+/** An authority that relying parties may ask about, and the signer it would answer with. */
+interface Expected {
+  readonly authorityId: string;
+  readonly signerId: string | null;
+}
+
 interface SealedSigner {
   readonly position: number;
   readonly id: string;
@@ -31,7 +37,7 @@ interface SealedSigner {
 
 /** Often enough: a signer is followed by another one two weeks before its end. */
 const refreshMs = 60_000;
-const mostKept = 20_000;
+const usuallyKept = 20_000;
 /** How many are opened before others get their turn. */
 const chunkSize = 100;
 
@@ -46,7 +52,6 @@ const selectNewest = `select q.position::int, s.id, s.organization_id as "organi
   cross join lateral ${newest("q.ca_id")} s
   left join data_key d on d.record_id = s.id`;
 
-/** Those that relying parties may ask about, and which signer each would answer with. */
 const selectExpected = `select a.id as "authorityId", s.id as "signerId"
   from certificate_authority a left join lateral ${newest("a.id")} s on true
   where a.not_after > now()`;
@@ -57,13 +62,17 @@ export class OpenedSigners {
   readonly #seal: Seal;
   readonly #logger: Logger;
   readonly #statement: OcspStatement<string, SealedSigner>;
-  readonly #found = new LRUCache<string, Found>({ max: mostKept });
+  readonly #found: LRUCache<string, Found>;
   readonly #finding = new Map<string, Promise<Found>>();
+  /** Ids of those that opened. They are no fewer when some make room for others, so no number of authorities is too large. */
+  #opened = new Set<string>();
 
-  constructor(db: Queries, seal: Seal, logger: Logger) {
+  /** Keeps the keys of `mostKept` authorities at hand. */
+  constructor(db: Queries, seal: Seal, logger: Logger, mostKept = usuallyKept) {
     this.#db = db;
     this.#seal = seal;
     this.#logger = logger;
+    this.#found = new LRUCache({ max: mostKept });
     this.#statement = new OcspStatement(db, selectNewest, (authorityIds) => [authorityIds]);
   }
 
@@ -80,9 +89,10 @@ export class OpenedSigners {
 
   /** How many authorities have not ended, and how many of those have a signer that opens. Asks the database, always. */
   async count(): Promise<{ readonly authorities: number; readonly signers: number }> {
-    const expected = await this.#db.query<{ authorityId: string; signerId: string | null }>(selectExpected, []);
+    const expected = await this.#db.query<Expected>(selectExpected, []);
+    const isOpen = ({ signerId }: Expected) => signerId !== null && this.#opened.has(signerId);
     const unknown = expected.filter(
-      ({ authorityId, signerId }) => signerId !== null && this.#found.peek(authorityId)?.id !== signerId,
+      (each) => each.signerId !== null && !isOpen(each) && this.#found.peek(each.authorityId)?.id !== each.signerId,
     );
     for (let at = 0; at < unknown.length; at += chunkSize) {
       const chunk = unknown.slice(at, at + chunkSize);
@@ -90,7 +100,8 @@ export class OpenedSigners {
       const failure = found.find((each) => each.status === "rejected");
       if (failure !== undefined) this.#logger.warn({ err: failure.reason }, "OCSP signers cannot be opened now");
     }
-    const opened = expected.filter(({ authorityId }) => isValid(this.#found.peek(authorityId)?.signer));
+    const opened = expected.filter(isOpen);
+    this.#opened = new Set(opened.map(({ signerId }) => signerId as string));
     return { authorities: expected.length, signers: opened.length };
   }
 
@@ -105,13 +116,14 @@ export class OpenedSigners {
 
   async #ask(authorityId: string): Promise<Found> {
     const row = await this.#statement.ask(authorityId);
-    const found = { id: row?.id, signer: row && (await this.#opened(authorityId, row)), atMs: performance.now() };
+    const found = { id: row?.id, signer: row && (await this.#signerOf(authorityId, row)), atMs: performance.now() };
     this.#found.set(authorityId, found);
+    if (row !== undefined && found.signer !== undefined) this.#opened.add(row.id);
     return found;
   }
 
   /** Once for each signer: a key that did not open would need another master key, and so another process. */
-  async #opened(authorityId: string, row: SealedSigner): Promise<Signer | undefined> {
+  async #signerOf(authorityId: string, row: SealedSigner): Promise<Signer | undefined> {
     const before = this.#found.peek(authorityId);
     return before?.id === row.id ? before.signer : this.#open(row);
   }

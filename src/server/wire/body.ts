@@ -1,3 +1,4 @@
+import { GatheredBytes } from "../../standards/gathered-bytes.ts";
 import { Refusal } from "../errors.ts";
 import type { HttpRequest } from "./rest-answer.ts";
 
@@ -14,13 +15,13 @@ const longestDiscardMs = 1000;
 /** The body of a request, or why it cannot be read. Rejects when the caller goes away before its end. */
 export function readBody(request: HttpRequest, { mostBytes, timeoutMs }: BodyLimits): Promise<Buffer | Refusal> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    let body = new GatheredBytes();
     let size = 0;
     let refusal: Refusal | undefined;
     let timer = setTimeout(() => settle(tooSlow()), timeoutMs);
     const discard = () => {
       refusal = tooLarge(mostBytes);
-      chunks.length = 0;
+      body = new GatheredBytes();
       clearTimeout(timer);
       timer = setTimeout(() => settle(tooLarge(mostBytes)), longestDiscardMs);
     };
@@ -35,7 +36,7 @@ export function readBody(request: HttpRequest, { mostBytes, timeoutMs }: BodyLim
       if (refusal !== undefined) {
         if (size > mostBytes + mostDiscardedBytes) settle(refusal);
       } else if (size > mostBytes) discard();
-      else chunks.push(chunk);
+      else body.add(chunk);
     };
     const gone = () => {
       clearTimeout(timer);
@@ -43,7 +44,7 @@ export function readBody(request: HttpRequest, { mostBytes, timeoutMs }: BodyLim
     };
     if (Number(request.headers["content-length"]) > mostBytes) discard();
     request.on("data", onData);
-    request.once("end", () => settle(refusal ?? (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))));
+    request.once("end", () => settle(refusal ?? body.all()));
     request.once("error", gone);
     request.once("close", gone);
   });

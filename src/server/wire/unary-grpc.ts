@@ -3,6 +3,7 @@ import { constants } from "node:http2";
 import { create, type DescMethodUnary, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { GatheredBytes } from "../../standards/gathered-bytes.ts";
 import { Refusal, toRefusal } from "../errors.ts";
 import { tooSlow } from "./body.ts";
 import type { Call } from "./call.ts";
@@ -50,7 +51,7 @@ export function unaryGrpc(
 /** The whole body, or why there is none: what is too long is read no further than that. */
 function readAll(stream: ServerHttp2Stream): Promise<Buffer | Refusal> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    let body = new GatheredBytes();
     let size = 0;
     const settle = (outcome: Buffer | Refusal) => {
       clearTimeout(timer);
@@ -59,13 +60,13 @@ function readAll(stream: ServerHttp2Stream): Promise<Buffer | Refusal> {
     const timer = setTimeout(() => settle(tooSlow()), rpcBodyLimits.timeoutMs);
     stream.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= rpcBodyLimits.mostBytes) chunks.push(chunk);
+      if (size <= rpcBodyLimits.mostBytes) body.add(chunk);
       else {
-        chunks.length = 0;
+        body = new GatheredBytes();
         settle(new Refusal("VALIDATION_ERROR", "the message is too large", { rpc: Code.ResourceExhausted }));
       }
     });
-    stream.once("end", () => settle(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    stream.once("end", () => settle(body.all()));
     stream.once("aborted", () => {
       clearTimeout(timer);
       reject(new ConnectError("the caller went away", Code.Canceled));

@@ -60,6 +60,7 @@ describe("openssl as a client of OCSP", function () {
     { key_algorithm: "RSA", key_size: 2048 },
     { key_algorithm: "ECDSA", key_size: 256 },
     { key_algorithm: "ECDSA", key_size: 384 },
+    { key_algorithm: "ECDSA", key_size: 521 },
     { key_algorithm: "Ed25519" },
   ];
   for (const kind of kinds) {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { signerRenewalJob } from "../../../src/server/certificates/ocsp-renewal.ts";
 import { signerPlace } from "../../../src/server/certificates/ocsp-signers.ts";
+import { OpenedSigners } from "../../../src/server/certificates/opened-signers.ts";
 import type { Core } from "../../../src/server/context.ts";
 import { until } from "../../faults/own-engines.ts";
 import { disguises } from "../../harness/leaks.ts";
@@ -201,6 +202,27 @@ describe("OCSP signers", () => {
     ]);
     expect(health.body.components).to.include({ database: "connected", signing_key: "missing" });
     expect(live.status).to.equal(200);
+  });
+
+  it("are all counted, and opened once for that, however few are kept at hand", async () => {
+    await Promise.all([authorities.root(), authorities.root(), authorities.root()]);
+    const { db, seal, logger } = server.server.core;
+    let statements = 0;
+    const counting = {
+      query: <Row>(text: string, values: readonly unknown[]) => {
+        statements += 1;
+        return db.query<Row>(text, values);
+      },
+    };
+    const signers = new OpenedSigners(counting, seal, logger, 1);
+    const { authorities: expected, ...first } = await signers.count();
+    const before = statements;
+
+    const second = await signers.count();
+
+    expect([first.signers, second.authorities, second.signers]).to.deep.equal([expected, expected, expected]);
+    expect(expected).to.be.above(2);
+    expect(statements - before).to.equal(1);
   });
 
   it("are not missed by authorities that have ended", async () => {

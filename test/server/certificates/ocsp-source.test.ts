@@ -117,7 +117,48 @@ describe("The OCSP responder of a server", () => {
     });
   });
 
+  it("takes an authority for another's soon after it was removed", async () => {
+    const root = await authorities.root();
+    await ask(responder(), root, root.serial_number);
+    await server.sql("delete from certificate_authority where id = $1", [root.id]);
+
+    const now = performance.now.bind(performance);
+    performance.now = () => now() + 61_000;
+    try {
+      expect((await ask(responder(), root, root.serial_number)).said).to.equal("unauthorized");
+    } finally {
+      performance.now = now;
+    }
+  });
+
   describe("asks the database", () => {
+    it("for its own state once at a time, however long that takes", async () => {
+      const { seal, logger } = server.server.core;
+      const answered = Promise.withResolvers<never[]>();
+      let asked = 0;
+      const slow = {
+        query: <Row>() => {
+          asked += 1;
+          return answered.promise as Promise<Row[]>;
+        },
+      };
+      const source = new DatabaseStatusSource(slow, seal, logger);
+
+      const states = [source.state()];
+      const now = performance.now.bind(performance);
+      performance.now = () => now() + 5000;
+      try {
+        states.push(source.state());
+      } finally {
+        performance.now = now;
+      }
+      answered.resolve([]);
+
+      const state = { databaseConnected: true, certificateAuthorities: 0, signingKeys: 0 };
+      expect(await Promise.all(states)).to.deep.equal([state, state]);
+      expect(asked).to.equal(1);
+    });
+
     it("once for all that is asked in one turn, and for each question answers its own certificate", async () => {
       const { db, seal, logger } = server.server.core;
       const root = await authorities.root();

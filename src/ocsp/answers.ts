@@ -90,6 +90,7 @@ export class Answers {
     );
     // A responder's certificate stands for the one authority that issued it (RFC 6960 section 4.2.2.2).
     if (authority === undefined || others.some((other) => other?.id !== authority.id)) return { error: "unauthorized" };
+    if (authority.notAfter.getTime() <= nowMs) return { error: "unauthorized" };
     const [signer, states] = await Promise.all([this.#source.signer(authority.id), this.#states(authority, certIds)]);
     if (signer === undefined || signer.notAfter.getTime() <= nowMs) return { error: "tryLater" };
     return { authority, signer, states, nowMs, order };

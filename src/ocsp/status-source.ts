@@ -6,6 +6,8 @@ export interface Authority {
   readonly id: string;
   /** Certificates are kept from then on (archive cutoff, RFC 6960 section 4.4.4). */
   readonly notBefore: Date;
+  /** From then on nothing that it authorized can speak for it, nor it itself. */
+  readonly notAfter: Date;
 }
 
 /** A delegated responder certificate and its key. */

@@ -164,6 +164,13 @@ describe("The answer to an OCSP query", () => {
       }
     });
 
+    it("when the authority has ended, and with it whoever spoke for it", async () => {
+      const query = about([issue()]);
+      now = authority.notAfter.getTime();
+
+      expect(errorOf(await answers.answer(query))).to.equal("unauthorized");
+    });
+
     it("when the query is no query", async () => {
       expect(errorOf(await answers.answer(Buffer.from("hello")))).to.equal("malformedRequest");
     });

@@ -28,6 +28,7 @@ const inDays = (days: number) => new Date(Math.floor(Date.now() / 1000) * 1000 +
 export class TestAuthority implements Authority {
   readonly id: string;
   readonly notBefore: Date;
+  readonly notAfter: Date;
   readonly certificate: x509.X509Certificate;
   readonly #keys: webcrypto.CryptoKeyPair;
   readonly #kind: Kind;
@@ -35,6 +36,7 @@ export class TestAuthority implements Authority {
   private constructor(kind: Kind, certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyPair) {
     this.id = crypto.randomUUID();
     this.notBefore = certificate.notBefore;
+    this.notAfter = certificate.notAfter;
     this.certificate = certificate;
     this.#keys = keys;
     this.#kind = kind;

@@ -46,9 +46,11 @@ interface AuthorityRow {
   readonly position: number;
   readonly id: string;
   readonly notBefore: number;
+  readonly notAfter: number;
 }
 
-const selectAuthorities = `select q.position::int, a.id, ${millis("a.not_before")} as "notBefore"
+const selectAuthorities = `select q.position::int, a.id, ${millis("a.not_before")} as "notBefore",
+    ${millis("a.not_after")} as "notAfter"
   from (select $1::bytea[] as names, $2::bytea[] as keys offset 0) as asked,
     unnest(asked.names, asked.keys) with ordinality as q (name_hash, key_hash, position)
   join issuer_hash h on h.name_hash = q.name_hash and h.key_hash = q.key_hash
@@ -97,7 +99,7 @@ export class DatabaseStatusSource implements StatusSource {
       this.#foreign.set(key, true);
       return undefined;
     }
-    const authority = { id: row.id, notBefore: instant(row.notBefore) };
+    const authority = { id: row.id, notBefore: instant(row.notBefore), notAfter: instant(row.notAfter) };
     this.#authorities.set(key, authority);
     return authority;
   }

@@ -5,6 +5,7 @@ import { Answers } from "./answers.ts";
 import { ClientGone } from "./body.ts";
 import { sendCertificate, sendCrl } from "./documents.ts";
 import { sendError } from "./json-answers.ts";
+import { Places } from "./places.ts";
 import { sendProbe } from "./probes.ts";
 import { answerQuery } from "./queries.ts";
 import type { StatusSource } from "./status-source.ts";
@@ -47,7 +48,7 @@ const defaultPatience: Patience = { headersMs: 5_000, requestMs: 10_000, idleMs:
 const mostConnections = 10_000;
 const defaultGraceMs = 8_000;
 const sweepMs = 50;
-/** For what cannot be had while the database is away. */
+/** For what cannot be had now: while the database is away, or too many lists are downloaded. */
 const retryAfterSeconds = 5;
 
 /**
@@ -56,7 +57,7 @@ const retryAfterSeconds = 5;
  */
 export async function startOcspResponder(options: ResponderOptions): Promise<Responder> {
   const { host, port, logger, patience = defaultPatience } = options;
-  const answers = new Answers(options.source, logger);
+  const [answers, places] = [new Answers(options.source, logger), new Places()];
   const server = createServer(
     {
       headersTimeout: patience.headersMs,
@@ -65,7 +66,9 @@ export async function startOcspResponder(options: ResponderOptions): Promise<Res
       connectionsCheckingInterval: patience.checkEveryMs,
     },
     (request, response) => {
-      serve(request, response, options, answers).catch((error: unknown) => fail(request, response, error, logger));
+      serve(request, response, options, answers, places).catch((error: unknown) =>
+        fail(request, response, error, logger),
+      );
     },
   );
   server.maxConnections = mostConnections;
@@ -85,9 +88,11 @@ async function serve(
   response: ServerResponse,
   { source, limit, addressOf }: ResponderOptions,
   answers: Answers,
+  places: Places,
 ): Promise<void> {
   const target = targetOf(request.url ?? "");
-  const standing = target.kind === "probe" ? undefined : await limit(addressOf(request));
+  const address = addressOf(request);
+  const standing = target.kind === "probe" ? undefined : await limit(address);
   if (standing?.exceeded) {
     // Connections are counted nowhere: those of whoever asks too much are not kept. Who still writes would read no answer.
     if (request.complete) response.setHeader("connection", "close");
@@ -100,8 +105,13 @@ async function serve(
   if (target.kind === "probe") return sendProbe(response, target.probe, () => source.state());
   if (target.kind === "ocsp") return answerQuery(request, response, target.text, answers);
   if (target.kind === "none") return sendError(response, "RESOURCE_NOT_FOUND");
-  return sendDocument(request, response, target, source);
+  const giveBack = places.take(address);
+  if (giveBack === undefined) return sendAway(response);
+  return sendDocument(request, response, target, source).finally(giveBack);
 }
+
+const sendAway = (response: ServerResponse) =>
+  sendError(response, "SERVICE_UNAVAILABLE", { "retry-after": retryAfterSeconds });
 
 const methodsOf = (target: Target) =>
   target.kind === "ocsp" && target.text === "" ? ["GET", "HEAD", "POST"] : ["GET", "HEAD"];
@@ -112,7 +122,7 @@ async function sendDocument(
   { kind, authorityId }: { readonly kind: "crl" | "ca"; readonly authorityId: string },
   source: StatusSource,
 ): Promise<void> {
-  const away = () => sendError(response, "SERVICE_UNAVAILABLE", { "retry-after": retryAfterSeconds });
+  const away = () => sendAway(response);
   if (kind === "crl") {
     const found = await new Wait(source.crl(authorityId)).settled.then((crl) => ({ crl }), away);
     if (found !== undefined) await sendCrl(request, response, found.crl);

@@ -8,9 +8,9 @@ import { Crls } from "../server/certificates/crls.ts";
 import { ServerProcess } from "./server-process.ts";
 
 const rounds = 10;
-const revoked = 60_000;
+const revoked = 100_000;
 /** From the claim to the kill. */
-const longestMs = 2500;
+const longestMs = 1200;
 const seed = Number(process.env["HOLDFAST_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 
 describe("A server that is killed while it builds a revocation list, again and again", () => {
@@ -35,15 +35,15 @@ describe("A server that is killed while it builds a revocation list, again and a
       const left = await crls.row(root.id);
       const { bytes } = await crls.download(root.id);
       expect(createHash("sha256").update(bytes).digest("hex")).to.equal(left.sha256);
-      expect(left.number).to.be.within(before.number, before.number + 1);
+      expect(left.number).to.be.at.least(before.number);
       if (left.claim_id !== null) broken += 1;
 
       // As if the killed one had been silent for half a minute.
       await crls.makeDue(root.id);
       const next = new ServerProcess(server.environment());
-      const built = await crls.built(root.id, left.number + 1);
+      const built = await crls.builtAfter(left.number, root.id);
       await next.kill();
-      expect(built).to.include({ number: left.number + 1, entries: revoked });
+      expect(built).to.include({ entries: revoked });
       const [{ numbers }] = await server.sql(
         "select count(distinct number)::int as numbers from crl_part where ca_id = $1",
         [root.id],

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { Agent } from "node:http";
+import { Agent, type IncomingMessage } from "node:http";
 import { createConnection, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -103,6 +103,35 @@ describe("The OCSP responder", () => {
 
       expect(ages[0]).to.be.within(90, 99);
       expect(ages[1]).to.equal(0);
+    });
+
+    it("25 at a time to one address, without harm to others, and again when there is room", async () => {
+      const addressOf = ({ headers }: IncomingMessage) => String(headers["x-client"]);
+      const busy = await ResponderUnderTest.start(source, { addressOf });
+      const goOn = Promise.withResolvers<void>();
+      const begun = Promise.withResolvers<void>();
+      let under = 0;
+      const path = publish({
+        async *read() {
+          under += 1;
+          if (under === 25) begun.resolve();
+          await goOn.promise;
+          yield* pieces;
+        },
+      });
+      const get = (client: string) => busy.get(path, { headers: { "x-client": client } });
+
+      const slow = Array.from({ length: 25 }, () => get("slow"));
+      await begun.promise;
+      const refused = await get("slow");
+      const other = get("other");
+      goOn.resolve();
+
+      expect([refused.status, refused.headers["retry-after"]]).to.deep.equal([503, "5"]);
+      expect((await other).status).to.equal(200);
+      for (const answer of slow) expect((await answer).status).to.equal(200);
+      expect((await get("slow")).status).to.equal(200);
+      await busy.close(100);
     });
 
     it("no faster than the client takes them, and not at all when it is gone", async () => {

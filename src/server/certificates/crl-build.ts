@@ -9,13 +9,23 @@ import type { CrlClaim } from "./crl-claim.ts";
 import { readParts } from "./crl-store.ts";
 
 /** Read, encoded and kept in one go: few enough that others wait for no more than some milliseconds. */
-const entriesPerPart = 4000;
+const entriesPerPage = 2000;
+
+/** In memory at once, of those that are read again. */
+const partsAtOnce = 4;
 
 /** After which relying parties want a newer list (gaps G-13.3). */
 const lifetimeMs = 7 * 86_400_000;
 
-/** The next list of an authority is begun as long after a build as that took, but not later than this. */
-const longestRestMs = 60_000;
+/**
+ * The next list of an authority is begun as long after a build as that took, and as somebody needs who reads a MiB in a
+ * second: two lists later this one is removed. But not later than HTTP caches ask for the next one.
+ */
+const octetsReadPerMs = 2 ** 20 / 1000;
+const longestRestMs = 300_000;
+
+/** For as long an entry stays on lists after the end of its certificate. */
+const expiredForMs = 86_400_000;
 
 /** What was built. */
 interface Built {
@@ -50,10 +60,10 @@ export async function buildCrl(
   const beganAt = performance.now();
   const authority = await openAuthority(db, seal, claim.organizationId, claim.caId);
   if (authority === undefined) throw new Error("there is no such authority");
-  const number = claim.lastNumber + 1;
+  const thisUpdate = new Date(claim.at.getTime() - claim.at.getUTCMilliseconds());
+  const number = numberOf(claim, thisUpdate);
   await claim.removeOldParts();
   const entries = await keepEntries(db, claim, number, signal);
-  const thisUpdate = new Date(claim.at.getTime() - claim.at.getUTCMilliseconds());
   const nextUpdate = new Date(thisUpdate.getTime() + lifetimeMs);
   const { head, tail } = await signCrl(authority.issuer, { number, thisUpdate, nextUpdate, entries });
   const size = head.length + entries.length + tail.length;
@@ -70,30 +80,36 @@ export async function buildCrl(
       tail,
       tailPosition: entries.nextPosition,
     },
-    Math.min(performance.now() - beganAt, longestRestMs),
+    Math.min(Math.max(performance.now() - beganAt, size / octetsReadPerMs), longestRestMs),
   );
   return { number, entries: entries.count, size };
 }
 
+/**
+ * cRLNumber: the time in seconds, so that it is greater than that of all lists before also where the database has been
+ * restored from an old copy, and one more than the last where the clock has been set back (RFC 5280 section 5.2.3).
+ */
+const numberOf = ({ lastNumber }: CrlClaim, thisUpdate: Date) => Math.max(lastNumber + 1, thisUpdate.getTime() / 1000);
+
 /** Keeps what is revoked at this moment; what is revoked meanwhile is there or has a further list asked for. */
 async function keepEntries(db: Queries, claim: CrlClaim, number: number, signal: AbortSignal): Promise<KeptEntries> {
-  const { caId, lastUpdate } = claim;
+  const { caId } = claim;
+  const leftBefore = leaving(claim);
   let [count, length, nextPosition] = [0, 0, 1];
   for await (const page of revokedPages(db, caId)) {
     signal.throwIfAborted();
-    const listed = page.filter((revoked) => isListed(revoked, lastUpdate));
+    const listed = page.filter(({ notAfter }) => notAfter >= leftBefore);
     if (listed.length === 0) {
       await claim.extend();
       continue;
     }
-    const part = encodeEntries(listed.map(entryOf));
-    await claim.addPart(number, nextPosition, part);
+    const bytes = encodeEntries(listed.map(entryOf));
+    nextPosition = await claim.addParts(number, nextPosition, bytes);
     count += listed.length;
-    length += part.length;
-    nextPosition += 1;
+    length += bytes.length;
   }
   const read = async function* () {
-    for await (const part of readParts(db, caId, number, 1, length)) {
+    for await (const part of readParts(db, { caId, number, from: 1, length, atOnce: partsAtOnce })) {
       signal.throwIfAborted();
       await claim.extend();
       yield part;
@@ -112,16 +128,19 @@ async function* revokedPages(queries: Queries, caId: string): AsyncGenerator<Rev
          revocation_reason as reason
        from certificate_status where ca_id = $1 and revoked_at is not null and serial_number > $2
        order by serial_number limit $3`,
-      [caId, last, entriesPerPart],
+      [caId, last, entriesPerPage],
     );
     last = page.at(-1)?.serialNumber ?? last;
     if (page.length > 0) yield page;
-  } while (page.length === entriesPerPart);
+  } while (page.length === entriesPerPage);
 }
 
-/** What has expired stays until there was one list after its end, counted from when that list was begun (RFC 5280 section 5). */
-const isListed = ({ notAfter }: Revoked, lastUpdate: Date | undefined) =>
-  lastUpdate === undefined || notAfter >= lastUpdate.getTime();
+/**
+ * Certificates that ended before then leave the list: when there was one a day after their end, so that they were on one
+ * that was due by itself (RFC 5280 section 5), and nobody whose clock is slow takes one for valid again.
+ */
+const leaving = ({ at, lastUpdate }: CrlClaim) =>
+  lastUpdate === undefined ? 0 : Math.min(lastUpdate.getTime(), at.getTime()) - expiredForMs;
 
 const entryOf = ({ serialNumber, revokedAt, reason }: Revoked): CrlEntry => ({
   serialNumber,

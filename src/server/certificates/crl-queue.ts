@@ -1,4 +1,4 @@
-import { type EntityManager, run } from "../db/database.ts";
+import { type EntityManager, type Queries, run } from "../db/database.ts";
 
 /**
  * Lets a new authority have a revocation list, in the transaction of `em` and after the authority's own row; the first
@@ -21,4 +21,12 @@ export async function requestCrls(em: EntityManager, caIds: readonly string[]): 
      update crl set due_at = now() from requested where crl.ca_id = requested.ca_id`,
     [caIds],
   );
+}
+
+/**
+ * Has lists built anew that are due later than any is set to be: by a clock that was ahead, and has been set back since. What it
+ * signed is of no use before its time.
+ */
+export async function requestMisdatedCrls(queries: Queries): Promise<void> {
+  await queries.query("update crl set due_at = now() where due_at > now() + interval '24 hours 1 minute'", []);
 }

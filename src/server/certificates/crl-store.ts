@@ -11,6 +11,9 @@ interface Row {
   readonly sha256: string;
 }
 
+/** How many parts are in memory of whoever sends a list: of those who read slowly there may be many. */
+const partsAtOnceToSend = 4;
+
 /**
  * The list of an authority as it was built last; undefined before the first. It can be read until two newer ones have taken
  * its place and a third is begun.
@@ -25,27 +28,40 @@ export async function readCrl(queries: Queries, caId: string): Promise<Published
   if (row === undefined) return undefined;
   const { number, size, sha256 } = row;
   const [thisUpdate, nextUpdate] = [new Date(Math.round(row.thisUpdate)), new Date(Math.round(row.nextUpdate))];
-  return { number, thisUpdate, nextUpdate, size, sha256, read: () => readParts(queries, caId, number, 0, size) };
+  const read = () => readParts(queries, { caId, number, from: 0, length: size, atOnce: partsAtOnceToSend });
+  return { number, thisUpdate, nextUpdate, size, sha256, read };
 }
 
-/**
- * The parts of a list from a position on until they are `length` bytes, one in memory at a time. Throws when they have been
- * removed: newer lists have been built meanwhile.
- */
+/** Parts of a list from a position on until they are `length` bytes, so many of them in memory at once. */
+interface Stretch {
+  readonly caId: string;
+  readonly number: number;
+  readonly from: number;
+  readonly length: number;
+  readonly atOnce: number;
+}
+
+/** The parts of a list, one after the other. Throws when they have been removed: newer lists have been built meanwhile. */
 export async function* readParts(
   queries: Queries,
-  caId: string,
-  number: number,
-  from: number,
-  length: number,
+  { caId, number, from, length, atOnce }: Stretch,
 ): AsyncGenerator<Buffer> {
-  for (let position = from, read = 0; read < length; position += 1) {
-    const [part] = await queries.query<{ bytes: Buffer }>(
-      "select bytes from crl_part where ca_id = $1 and number = $2 and position = $3",
-      [caId, number, position],
+  let position = from;
+  for (let read = 0; read < length; ) {
+    const parts = await queries.query<{ position: number; bytes: Buffer }>(
+      `select position, bytes from crl_part where ca_id = $1 and number = $2 and position >= $3
+       order by position limit $4`,
+      [caId, number, position, atOnce],
     );
-    if (part === undefined) throw unavailable("the revocation list was replaced while it was read");
-    read += part.bytes.length;
-    yield part.bytes;
+    if (parts.length === 0) throw replaced();
+    for (const part of parts) {
+      // They are removed in no particular order.
+      if (part.position !== position) throw replaced();
+      position += 1;
+      read += part.bytes.length;
+      yield part.bytes;
+    }
   }
 }
+
+const replaced = () => unavailable("the revocation list was replaced while it was read");

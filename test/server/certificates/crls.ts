@@ -68,7 +68,7 @@ export class Crls {
     const {
       rows: [row],
     } = await this.#server.server.core.db.pool.query(
-      `select number::int, size::int, sha256, entries, claim_id,
+      `select number::float8, size::int, sha256, entries, claim_id,
          ${["this_update", "next_update", "due_at", "claimed_until"].map((column) => `${millis(column)} as ${column}`).join()}
        from crl where ca_id = $1`,
       [id],
@@ -76,11 +76,11 @@ export class Crls {
     return row;
   }
 
-  /** The row, once the list has at least this number. */
-  built(id: string, number: number): Promise<CrlRow> {
-    return eventually(`list ${number} of ${id}`, async () => {
+  /** The row, once there is a list after the one of this number; 0 stands for none. */
+  builtAfter(number: number, id: string): Promise<CrlRow> {
+    return eventually(`a list of ${id} after ${number}`, async () => {
       const row = await this.row(id);
-      return row.number >= number ? row : undefined;
+      return row.number > number ? row : undefined;
     });
   }
 
@@ -129,19 +129,24 @@ export class Crls {
 /** Whether this machine has no openssl, which some tests are judged by. */
 export const opensslMissing = (): boolean => spawnSync("openssl", ["version"]).error !== undefined;
 
-/** Statements that a test interferes with: `before` each one, and `after` it was done. Both know how many came before. */
+type Interference = (count: number, text: string, values: readonly unknown[]) => Promise<void>;
+
+/** Statements that a test interferes with: `before` each one, and `after` it was done. Both know the how-manieth it is. */
 export function interferingWith(
   db: Queries,
-  { before = async () => {}, after = async () => {} }: Record<string, (count: number, text: string) => Promise<void>>,
+  {
+    before = async () => {},
+    after = async () => {},
+  }: { readonly before?: Interference; readonly after?: Interference },
 ): Queries {
   let count = 0;
   return {
     async query<Row>(text: string, values: readonly unknown[]): Promise<Row[]> {
       count += 1;
       const mine = count;
-      await before(mine, text);
+      await before(mine, text, values);
       const rows = await db.query<Row>(text, values);
-      await after(mine, text);
+      await after(mine, text, values);
       return rows;
     },
   };

@@ -12,6 +12,15 @@ import {
 } from "@peculiar/x509";
 import { expect } from "chai";
 import fc from "fast-check";
+import {
+  enumerated,
+  generalizedTime,
+  integerFromHex,
+  octetString,
+  oid,
+  sequence,
+  utcTime,
+} from "../../../src/standards/der.ts";
 import type { Issuer } from "../../../src/standards/x509/certificates.ts";
 import { issueLeaf, issueRoot } from "../../../src/standards/x509/certificates.ts";
 import { type CrlEntry, encodeEntries, pemPieces, signCrl } from "../../../src/standards/x509/crl.ts";
@@ -208,6 +217,38 @@ describe("A certificate revocation list", () => {
     for (const integer of ["020100", "02017f", "02020080", "020300ff01", `021500${"ff".repeat(20)}`])
       expect(der).to.include(`${integer}170d`);
     expect(der, "the number").to.include("0603551d14040902071fffffffffffff");
+  });
+
+  it("has entries as they are assembled of values, whatever their serial numbers and times", () => {
+    const years = { min: new Date("1950-01-01T00:00:00Z"), max: new Date("2120-01-01T00:00:00Z"), noInvalidDate: true };
+    const entry = fc.record({
+      serialNumber: fc.stringMatching(/^[0-9a-f]{1,40}$/),
+      revokedAt: fc.date(years),
+      reason: fc.constantFrom(...reasons),
+    });
+
+    fc.assert(
+      fc.property(fc.array(entry, { maxLength: 20 }), (entries) => {
+        const expected = entries.map(({ serialNumber, revokedAt, reason }) => {
+          const code = enumerated(revocationReasons[reason]);
+          const reasonCode = sequence(sequence(oid("2.5.29.21"), octetString(code)));
+          const isUtcTime = revokedAt.getUTCFullYear() < 2050;
+          return sequence(
+            integerFromHex(serialNumber),
+            isUtcTime ? utcTime(revokedAt) : generalizedTime(revokedAt),
+            ...(reason === "unspecified" ? [] : [reasonCode]),
+          );
+        });
+        expect(encodeEntries(entries).equals(Buffer.concat(expected))).to.equal(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("has no serial number of more than 20 octets (RFC 5280 section 4.1.2.2)", () => {
+    const entry = { serialNumber: `1${"00".repeat(21)}`, revokedAt: thisUpdate, reason: "unspecified" } as const;
+
+    expect(() => encodeEntries([entry])).to.throw(RangeError, "20 octets");
   });
 
   it("is the same in whatever pieces its entries come, and reads them once, one at a time", async () => {

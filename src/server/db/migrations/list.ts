@@ -7,6 +7,7 @@ import { Migration0005 } from "./0005-keytabs-and-agents.ts";
 import { Migration0006 } from "./0006-gateways.ts";
 import { Migration0007 } from "./0007-rotation-and-links.ts";
 import { Migration0008 } from "./0008-certificates-and-governance.ts";
+import { Migration0009 } from "./0009-revocation-lists.ts";
 
 /** Every migration, oldest first; a migration that has been released is never edited. */
 export const migrations: MigrationObject[] = [
@@ -18,4 +19,5 @@ export const migrations: MigrationObject[] = [
   { name: "0006-gateways", class: Migration0006 },
   { name: "0007-rotation-and-links", class: Migration0007 },
   { name: "0008-certificates-and-governance", class: Migration0008 },
+  { name: "0009-revocation-lists", class: Migration0009 },
 ];

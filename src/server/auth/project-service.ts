@@ -26,6 +26,13 @@ const removeEndedSecrets = `with removed as (
     where project_id = $1 and organization_id = $2 and (status = 'deleted' or expires_at <= now()) returning id)
   delete from data_key where organization_id = $2 and record_id in (select id from removed)`;
 
+/** By a cursor: without one each batch would come past all rows that those before it have left behind. */
+const findCertificates = `declare leaving no scroll cursor for
+  select id from certificate where project_id = $1 and organization_id = $2`;
+const fetchCertificates = "fetch 5000 from leaving";
+const removeCertificates =
+  "update certificate set project_id = null where id = any($1::uuid[]) and organization_id = $2";
+
 /** The methods of project_service.proto. */
 export class ProjectService implements ServiceImpl<typeof pb.ProjectService> {
   async createProject({ name, description, keyScope = "project" }: pb.CreateProjectRequest, context: HandlerContext) {
@@ -80,6 +87,7 @@ export class ProjectService implements ServiceImpl<typeof pb.ProjectService> {
     const own = [project.id, project.organizationId];
     await run(call.em, removeEndedSecrets, own);
     await run(call.em, "delete from role_binding where project_id = $1 and organization_id = $2", own);
+    await letCertificatesGo(call, project);
     call.em.remove(project);
     await call.em.flush().catch((error: unknown) => {
       const held = ["secret", "keytab"].find((kind) => violates(error, `${kind}_project_id_foreign`));
@@ -97,6 +105,15 @@ async function findProject(call: Call, id: string): Promise<Project> {
   call.about({ id: project.id, name: project.name, projectId: project.id });
   call.authorizeIn(project.id);
   return project;
+}
+
+/** Its certificates stay with the organization. They leave in batches, since a statement must end within 2.2 s. */
+async function letCertificatesGo(call: Call, { id, organizationId }: Project): Promise<void> {
+  await run(call.em, findCertificates, [id, organizationId]);
+  const fetch = () => run<{ id: string }>(call.em, fetchCertificates, []);
+  for (let batch = await fetch(); batch.length > 0; batch = await fetch()) {
+    await run(call.em, removeCertificates, [batch.map((certificate) => certificate.id), organizationId]);
+  }
 }
 
 /** What makes a key unique follows the project's key_scope; keys that would then collide keep it as it is. */

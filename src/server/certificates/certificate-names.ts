@@ -1,9 +1,15 @@
 import type * as pb from "../../../gen/ts/holdfast/certificates/v1/certificate_service_pb.ts";
 import type * as pbNames from "../../../gen/ts/holdfast/certificates/v1/names_pb.ts";
-import { type AlternativeNames, asAlternativeName, canonicalNames } from "../../standards/x509/alternative-names.ts";
+import {
+  type AlternativeNames,
+  asAlternativeName,
+  canonicalNames,
+  encodeAlternativeNames,
+} from "../../standards/x509/alternative-names.ts";
 import type { Profile } from "../../standards/x509/certificates.ts";
 import type { Csr } from "../../standards/x509/csr.ts";
 import { type DistinguishedName, type NameFault, nameFaults } from "../../standards/x509/distinguished-name.ts";
+import { canonicalHost } from "../../standards/x509/host-names.ts";
 import { forbiddenNames, type NameConstraints } from "../../standards/x509/name-constraints.ts";
 import { type FieldFault, invalid } from "../errors.ts";
 import { faultsBelow, subjectOf } from "./given-names.ts";
@@ -19,6 +25,9 @@ export interface CertificateNames {
 
 const noSubject = { commonName: "", organization: "", organizationalUnit: "", country: "", state: "", locality: "" };
 const noNames: AlternativeNames = { dns: [], ip: [], email: [], uri: [] };
+
+/** In octets. OpenSSL takes no chain of more than 100 KiB (SSL_CTX_set_max_cert_list). */
+const longestNames = 32_768;
 
 /** Turns faults in names into those of the fields that the names came in. */
 type Tell = (faults: readonly NameFault[]) => FieldFault[];
@@ -46,7 +55,7 @@ export function requestedNames(
 ): CertificateNames {
   const { subject, tellSubject } =
     given.subject === undefined
-      ? { subject: csr?.subject ?? noSubject, tellSubject: inCsr("subject") }
+      ? { subject: subjectOf(csr?.subject ?? noSubject), tellSubject: inCsr("subject") }
       : { subject: subjectOf(given.subject), tellSubject: below("subject") };
   const { asked, tellNames } =
     given.subjectAlternativeNames === undefined
@@ -56,6 +65,9 @@ export function requestedNames(
   refuse([...tellSubject(nameFaults(subject)), ...tellNames(faults)]);
   const alternativeNames = profile === "client" ? own : withCommonName(own, subject.commonName);
   refuse(lacking(profile, subject, alternativeNames));
+  if (encodeAlternativeNames(alternativeNames).length > longestNames) {
+    refuse(tellNames([{ path: "", message: `must take at most ${longestNames} octets in all` }]));
+  }
   return {
     subject,
     alternativeNames,
@@ -82,7 +94,9 @@ function lacking(
   { dns, ip, email, uri }: AlternativeNames,
 ): FieldFault[] {
   if (profile !== "client") {
-    const message = "must hold a host name or an address, which is what a server is known by";
+    const isOneWord = canonicalHost(subject.commonName) !== undefined;
+    const hint = isOneWord ? "; a common_name without a dot is not taken for one" : "";
+    const message = `must hold a host name or an address, which is what a server is known by${hint}`;
     return dns.length + ip.length > 0 ? [] : [{ field: "subject_alternative_names", message }];
   }
   const isNamed = [...Object.values(subject), ...dns, ...ip, ...email, ...uri].some((name) => name !== "");

@@ -8,6 +8,7 @@ import { CertificateService } from "./certificate-service.ts";
 import { Crl, CrlPart } from "./crl.ts";
 import { CrlBuilder } from "./crl-builder.ts";
 import { expiringJob } from "./expiring.ts";
+import { KeyMaking } from "./key-making.ts";
 import { making } from "./new-authority.ts";
 import { signerRenewalJob } from "./ocsp-renewal.ts";
 import { renewalJob } from "./renewals.ts";
@@ -15,14 +16,21 @@ import { signing } from "./signing.ts";
 
 export const certificates: Context = {
   entities: [CertificateAuthority, IssuerHash, OcspSigner, CertificateStatus, Certificate, Crl, CrlPart],
-  services: (core) => [
-    {
-      descriptor: authorityDescriptor,
-      implementation: new CertificateAuthorityService(core),
-      preparations: making(core),
-    },
-    { descriptor: certificateDescriptor, implementation: new CertificateService(), preparations: signing(core) },
-  ],
+  services(core) {
+    const keys = new KeyMaking();
+    return [
+      {
+        descriptor: authorityDescriptor,
+        implementation: new CertificateAuthorityService(core),
+        preparations: making(core, keys),
+      },
+      {
+        descriptor: certificateDescriptor,
+        implementation: new CertificateService(),
+        preparations: signing(core, keys),
+      },
+    ];
+  },
   jobs: (core) => [signerRenewalJob(core), renewalJob(core), expiringJob(core)],
   work: (core) => {
     const builder = new CrlBuilder(core);

@@ -3,8 +3,8 @@ import type { DistinguishedName, NameFault } from "../../standards/x509/distingu
 import type { NameConstraints, NameRanges } from "../../standards/x509/name-constraints.ts";
 import type { FieldFault } from "../errors.ts";
 
-/** A subject as a request gives it; countries are written in capitals (ISO 3166). */
-export const subjectOf = (given: pb.DistinguishedName): DistinguishedName => ({
+/** A subject as somebody asks for it; countries are written in capitals (ISO 3166). */
+export const subjectOf = (given: DistinguishedName): DistinguishedName => ({
   commonName: given.commonName,
   organization: given.organization,
   organizationalUnit: given.organizationalUnit,
@@ -25,6 +25,6 @@ const rangesOf = (given: pb.NameRanges | undefined): NameRanges => ({
   uri: given?.uri ?? [],
 });
 
-/** What is wrong with names, by the paths of the request in which they stand below `field`. */
+/** What is wrong with names, by the paths of the request in which they stand below `field`; without a path, with all of them. */
 export const faultsBelow = (field: string, faults: readonly NameFault[]): FieldFault[] =>
-  faults.map(({ path, message }) => ({ field: `${field}.${path}`, message }));
+  faults.map(({ path, message }) => ({ field: path === "" ? field : `${field}.${path}`, message }));

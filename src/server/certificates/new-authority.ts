@@ -2,7 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import type * as pb from "../../../gen/ts/holdfast/certificates/v1/certificate_authority_service_pb.ts";
 import { type AuthorityDraft, issueIntermediate, issueRoot } from "../../standards/x509/certificates.ts";
 import { type DistinguishedName, nameFaults } from "../../standards/x509/distinguished-name.ts";
-import { type KeyAlgorithm, type KeyKind, keySizes, newKeyPair } from "../../standards/x509/key-pairs.ts";
+import { type KeyAlgorithm, type KeyKind, type KeyPair, keySizes } from "../../standards/x509/key-pairs.ts";
 import { canonicalConstraints, type NameConstraints } from "../../standards/x509/name-constraints.ts";
 import { toPem } from "../../standards/x509/pem.ts";
 import { newSerialNumber } from "../../standards/x509/serial-number.ts";
@@ -12,6 +12,7 @@ import type { Call } from "../wire/call.ts";
 import type { Preparation } from "../wire/preparing.ts";
 import { type OpenAuthority, openAuthority, type SealedKey, sealKey } from "./authority-key.ts";
 import { constraintsOf, faultsBelow, subjectOf } from "./given-names.ts";
+import type { KeyMaking } from "./key-making.ts";
 import { beginOf, dayMs, endOf, lifetimeOf } from "./lifetimes.ts";
 import { pointersOf } from "./pointers.ts";
 
@@ -34,22 +35,26 @@ const unbounded = { notBefore: new Date(0), notAfter: new Date("9999-12-31T23:59
 const usualSizes: Readonly<Record<KeyAlgorithm, number>> = { RSA: 3072, ECDSA: 256, Ed25519: 256 };
 
 /** What the method waits for that creates an authority: an RSA key takes seconds, for which no transaction stays open. */
-export const making = (core: Pick<Core, "seal" | "statusUrl">): Readonly<Record<string, Preparation>> => ({
-  createCertificateAuthority: (request: pb.CreateCertificateAuthorityRequest, call) =>
-    makeAuthority(core, call, request),
+export const making = (
+  core: Pick<Core, "seal" | "statusUrl">,
+  keys: KeyMaking,
+): Readonly<Record<string, Preparation>> => ({
+  createCertificateAuthority: (request: pb.CreateCertificateAuthorityRequest, call, signal) =>
+    makeAuthority(core, call, request, (kind) => keys.make(kind, call.caller.organizationId, signal)),
 });
 
 async function makeAuthority(
   { seal, statusUrl }: Pick<Core, "seal" | "statusUrl">,
   call: Call,
   request: pb.CreateCertificateAuthorityRequest,
+  makeKey: (kind: KeyKind) => Promise<KeyPair>,
 ): Promise<NewAuthority> {
   const { name, parentId } = request;
   call.about({ name });
   const { kind, subject, nameConstraints } = readTerms(request);
   const parent = parentId === undefined ? undefined : await openParent(call, seal, parentId);
   const bounds = boundsOf(call.now, request, parent);
-  const { publicKey, privateKey } = await newKeyPair(kind);
+  const { publicKey, privateKey } = await makeKey(kind);
   const draft = { serialNumber: newSerialNumber(), subject, publicKey, nameConstraints, ...bounds };
   const certificate =
     parent === undefined

@@ -2,7 +2,7 @@ import type { KeyObject } from "node:crypto";
 import type * as pb from "../../../gen/ts/holdfast/certificates/v1/certificate_service_pb.ts";
 import type { Profile } from "../../standards/x509/certificates.ts";
 import { type Csr, InvalidCsr, readCsr } from "../../standards/x509/csr.ts";
-import { type KeyAlgorithm, type KeyKind, keySizes, newKeyPair } from "../../standards/x509/key-pairs.ts";
+import { type KeyAlgorithm, type KeyKind, type KeyPair, keySizes } from "../../standards/x509/key-pairs.ts";
 import { authorizeInProject } from "../auth/find-project.ts";
 import type { Core } from "../context.ts";
 import { type FieldFault, invalid, invalidField } from "../errors.ts";
@@ -11,6 +11,7 @@ import type { Preparation } from "../wire/preparing.ts";
 import { requestedNames } from "./certificate-names.ts";
 import { findCertificate } from "./find-certificate.ts";
 import { findIssuer, type SignedCertificate, signCertificate } from "./issue-certificate.ts";
+import type { KeyMaking } from "./key-making.ts";
 import { dayMs, endOf, lifetimeOf } from "./lifetimes.ts";
 import { requireRenewable, signSuccessor } from "./renew-certificate.ts";
 
@@ -28,8 +29,12 @@ const usualSizes: Readonly<Record<KeyAlgorithm, number>> = { RSA: 2048, ECDSA: 2
  * What the methods wait for that issue certificates: keys and signatures take up to seconds, for which no transaction stays
  * open. Whatever speaks against the certificate is said before a key is made.
  */
-export const signing = (core: Pick<Core, "seal" | "statusUrl">): Readonly<Record<string, Preparation>> => ({
-  issueCertificate: (request: pb.IssueCertificateRequest, call) => signNew(core, call, request),
+export const signing = (
+  core: Pick<Core, "seal" | "statusUrl">,
+  keys: KeyMaking,
+): Readonly<Record<string, Preparation>> => ({
+  issueCertificate: (request: pb.IssueCertificateRequest, call, signal) =>
+    signNew(core, call, request, (kind) => keys.make(kind, call.caller.organizationId, signal)),
   renewCertificate: (request: pb.RenewCertificateRequest, call) => signRenewal(core, call, request),
 });
 
@@ -37,6 +42,7 @@ async function signNew(
   core: Pick<Core, "seal" | "statusUrl">,
   call: Call,
   request: pb.IssueCertificateRequest,
+  makeKey: (kind: KeyKind) => Promise<KeyPair>,
 ): Promise<Signed> {
   const { projectId = null, caId, autoRenew } = request;
   await authorizeInProject(call, projectId);
@@ -46,7 +52,8 @@ async function signNew(
   const authority = await findIssuer(core, call, call.caller.organizationId, caId);
   names.requireAllowed(authority.nameConstraints);
   const notAfter = endOf(lifetimeOf(request.validityDays, usualMs), call.now, authority.notAfter);
-  const { kind, publicKey, privateKey } = await withKey(given);
+  const { kind, publicKey, privateKey } =
+    "publicKey" in given ? { ...given, privateKey: undefined } : { kind: given, ...(await makeKey(given)) };
   const { subject, alternativeNames } = names;
   const draft = {
     projectId,
@@ -97,9 +104,4 @@ function csrOf(pem: string): Csr {
   } catch (error) {
     throw error instanceof InvalidCsr ? invalidField("csr_pem", error.message) : error;
   }
-}
-
-async function withKey(given: Csr | KeyKind) {
-  if ("publicKey" in given) return { kind: given.kind, publicKey: given.publicKey, privateKey: undefined };
-  return { kind: given, ...(await newKeyPair(given)) };
 }

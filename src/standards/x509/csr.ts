@@ -95,12 +95,18 @@ function requestedNames(attributes: DerReader): Buffer | undefined {
     const attribute = attributes.inside(tags.sequence);
     const type = attribute.value();
     if (!extensionRequests.some((known) => known.equals(type))) continue;
-    const extensions = attribute.inside(tags.set).inside(tags.sequence);
+    const values = attribute.inside(tags.set);
+    attribute.end();
+    const extensions = values.inside(tags.sequence);
+    // What is asked for in a second one would be passed over.
+    values.end();
     while (!extensions.isAtEnd) {
       const extension = extensions.inside(tags.sequence);
       const id = extension.value();
       if (extension.isNext(tags.boolean)) extension.value();
-      if (id.equals(subjectAltName)) found.push(extension.contents(tags.octetString));
+      const value = extension.contents(tags.octetString);
+      extension.end();
+      if (id.equals(subjectAltName)) found.push(value);
     }
   }
   if (found.length > 1) throw new InvalidCsr("must ask for alternative names once only");

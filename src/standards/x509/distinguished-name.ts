@@ -116,8 +116,11 @@ function utf32Text(octets: Buffer): string {
 /** What stands where bytes were no text. */
 const replacement = "\ufffd";
 
-/** Control characters, line and paragraph separators, halves of pairs, and what stands for bytes that were no text. */
-const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\ufffd]/u;
+/**
+ * Control characters, line and paragraph separators, halves of pairs, what stands for bytes that were no text, and what is
+ * not seen but makes a name look like another one, as directions of writing do. Some scripts need the two joiners.
+ */
+const unprintable = /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\ufffd]--[\u200c\u200d]]/v;
 
 /** Control characters, blanks around, more than X.520 allows (ub-… of RFC 5280 appendix A), a country that is none. */
 export function nameFaults(name: DistinguishedName): NameFault[] {
@@ -126,7 +129,7 @@ export function nameFaults(name: DistinguishedName): NameFault[] {
     if (value === "") return [];
     if (key === "country") return /^[A-Za-z]{2}$/.test(value) ? [] : [{ path, message: "must have two letters" }];
     const messages: string[] = [];
-    if (unprintable.test(value)) messages.push("must not have control characters");
+    if (unprintable.test(value)) messages.push("must not have control or invisible characters");
     if (value !== value.trim()) messages.push("must not begin or end with blanks");
     // In characters, of which some are two units of JavaScript.
     if ([...value].length > upperBound) messages.push(`must have at most ${upperBound} characters`);

@@ -84,13 +84,19 @@ export function forbiddenNames(
   subject: DistinguishedName,
   names: AlternativeNames,
 ): NameFault[] {
-  const isForbidden = (kind: Kind, name: string) => constraints.some((each) => !allows(each, kind, name));
-  const faults = nameKinds.flatMap((kind) =>
-    names[kind].flatMap((name, index) => (isForbidden(kind, name) ? [{ path: `${kind}[${index}]`, message }] : [])),
-  );
   const alike = likenessOf(subject.commonName);
-  const isAlikeForbidden = nameKinds.some((kind) => alike[kind]?.some((name) => isForbidden(kind, name)));
-  return isAlikeForbidden ? [...faults, { path: "common_name", message }] : faults;
+  return nameKinds.flatMap((kind) => {
+    const own = names[kind].map((name, index) => ({ name, path: `${kind}[${index}]` }));
+    const inSubject = (alike[kind] ?? []).map((name) => ({ name, path: "common_name" }));
+    const asked = [...own, ...inSubject];
+    if (asked.length === 0) return [];
+    // Ranges are many, and read once for all names.
+    const isAllowed = constraints.map((each) => allowance(each, kind));
+    return asked.flatMap(({ name, path }) => {
+      const parts = partsOf(kind, name);
+      return isAllowed.every((allows) => allows(parts)) ? [] : [{ path, message }];
+    });
+  });
 }
 
 const message = "is not allowed by the name constraints of the authority";
@@ -102,31 +108,59 @@ function likenessOf(commonName: string): Partial<AlternativeNames> {
   return asAlternativeName(text) ?? (isLikeHost ? { dns: [text.toLowerCase()] } : {});
 }
 
-/** Of a kind that nothing is permitted of in particular, everything is. */
-function allows({ permitted, excluded }: NameConstraints, kind: Kind, name: string): boolean {
-  // A URI without a host cannot be held against hosts, so that it is refused (RFC 5280 section 4.2.1.10).
-  const isUnclear = kind === "uri" && hostOfUri(name) === undefined;
-  if (isUnclear) return permitted.uri.length === 0 && excluded.uri.length === 0;
-  if (excluded[kind].some((range) => isInRange[kind](name, range) || couldStandFor(kind, name, range))) return false;
-  return permitted[kind].length === 0 || permitted[kind].some((range) => isInRange[kind](name, range));
+/** What of a name is held against ranges of its kind. */
+interface NameParts {
+  readonly text: string;
+  /** Of a mail address or a URI, where it has one. */
+  readonly host: string | undefined;
+  /** Of an address. */
+  readonly octets: Buffer | undefined;
 }
 
-const isInRange: Readonly<Record<Kind, (name: string, range: string) => boolean>> = {
-  dns: (name, range) => name === range || name.endsWith(`.${range}`),
-  ip: isInNetwork,
-  email: (name, range) =>
-    range.includes("@") ? name === range : isHostInRange(name.slice(name.lastIndexOf("@") + 1), range),
-  uri: (name, range) => isHostInRange(hostOfUri(name) ?? "", range),
+const partsOf = (kind: Kind, name: string): NameParts => ({
+  text: name,
+  host: kind === "uri" ? hostOfUri(name) : name.slice(name.lastIndexOf("@") + 1),
+  octets: kind === "ip" ? addressOctets(name) : undefined,
+});
+
+type Match = (name: NameParts) => boolean;
+
+/** Whether constraints allow a name of a kind. Of a kind that nothing is permitted of in particular, everything is. */
+function allowance({ permitted, excluded }: NameConstraints, kind: Kind): Match {
+  const isPermitted = permitted[kind].map(within[kind]);
+  const isExcluded = excluded[kind].map(kind === "dns" ? withinOrFor : within[kind]);
+  return (name) => {
+    // A URI without a host cannot be held against hosts, so that it is refused (RFC 5280 section 4.2.1.10).
+    if (name.host === undefined) return isPermitted.length === 0 && isExcluded.length === 0;
+    if (isExcluded.some((matches) => matches(name))) return false;
+    return isPermitted.length === 0 || isPermitted.some((matches) => matches(name));
+  };
+}
+
+const within: Readonly<Record<Kind, (range: string) => Match>> = {
+  dns: withinDomain,
+  ip: withinNetwork,
+  email: (range) => (range.includes("@") ? ({ text }) => text === range : withinHosts(range)),
+  uri: withinHosts,
 };
 
-/** A star stands for what is excluded by one of the names that it is for. */
-const couldStandFor = (kind: Kind, name: string, range: string) =>
-  kind === "dns" && name.startsWith("*.") && range.slice(range.indexOf(".") + 1) === name.slice(2);
-
-function isInNetwork(address: string, range: string): boolean {
-  const octets = addressOctets(address);
-  const network = readNetwork(range);
-  return octets !== undefined && network !== undefined && isWithin(octets, network);
+function withinDomain(range: string): Match {
+  const ending = `.${range}`;
+  return ({ text }) => text === range || text.endsWith(ending);
 }
 
-const isHostInRange = (host: string, range: string) => (range.startsWith(".") ? host.endsWith(range) : host === range);
+/** Within a domain, or a star, one of whose names is that domain. */
+function withinOrFor(range: string): Match {
+  const isWithinDomain = withinDomain(range);
+  const star = `*.${range.slice(range.indexOf(".") + 1)}`;
+  return (name) => name.text === star || isWithinDomain(name);
+}
+
+function withinNetwork(range: string): Match {
+  const network = readNetwork(range);
+  return ({ octets }) => octets !== undefined && network !== undefined && isWithin(octets, network);
+}
+
+function withinHosts(range: string): Match {
+  return range.startsWith(".") ? ({ host }) => host?.endsWith(range) === true : ({ host }) => host === range;
+}

@@ -1,5 +1,5 @@
 import "reflect-metadata";
-import { webcrypto } from "node:crypto";
+import { webcrypto, X509Certificate } from "node:crypto";
 import {
   cryptoProvider,
   type GeneralNameType,
@@ -17,6 +17,10 @@ export const certificatesPath = (id?: string, rest = ""): string =>
 
 /** A record of a certificate, as a client sees it. */
 export type CertificateRecord = Answer["body"];
+
+export const parsed = ({ certificate_pem: pem }: CertificateRecord): X509Certificate => new X509Certificate(pem);
+
+export const noNames = { dns: [], ip: [], email: [], uri: [] };
 
 /** Certificates of a server, as clients see them. */
 export class Certificates {
@@ -65,6 +69,29 @@ export class Certificates {
       [caId, serialNumber],
     );
     return row;
+  }
+
+  /** Adds so many like it, which differ in id and serial number, issued by "copy". */
+  async copy(id: string, many: number): Promise<void> {
+    const same = `organization_id, ca_id, project_id, subject, subject_alternative_names, key_algorithm, key_size, profile,
+      certificate, fingerprint_sha256, public_key_sha256, not_before, not_after, auto_renew, renew_at, created_at`;
+    await this.#server.sql(
+      `with copied as (
+         insert into certificate (${same}, serial_number, created_by)
+         select ${same}, lpad(to_hex(n), 40, '0'), 'copy' from certificate, generate_series(1, $2::int) n where id = $1
+         returning ca_id, serial_number, organization_id, not_after)
+       insert into certificate_status (ca_id, serial_number, organization_id, not_after) select * from copied`,
+      [id, many],
+    );
+  }
+
+  /** How many certificates there are, with and without their statuses. */
+  async counts() {
+    const [counts] = await this.#server.sql(
+      `select (select count(*)::int from certificate) as certificates,
+         (select count(*)::int from certificate_status) as statuses`,
+    );
+    return counts;
   }
 
   /** Lets it have been issued so much earlier: as told by the database, not by the certificate itself. */

@@ -221,19 +221,7 @@ describe("A certificate that is renewed by itself", () => {
 
   it("is renewed among more than fit in one batch", async () => {
     const { id } = await issuedBefore(70);
-    await server.sql(
-      `with copied as (
-         insert into certificate (organization_id, ca_id, serial_number, subject, subject_alternative_names, key_algorithm,
-           key_size, profile, certificate, fingerprint_sha256, public_key_sha256, not_before, not_after, auto_renew,
-           renew_at, created_by, created_at)
-         select organization_id, ca_id, lpad(to_hex(n), 40, '0'), subject, subject_alternative_names, key_algorithm,
-           key_size, profile, certificate, fingerprint_sha256, public_key_sha256, not_before, not_after, auto_renew,
-           renew_at, 'copy', created_at
-         from certificate, generate_series(1, 230) n where id = $1
-         returning ca_id, serial_number, organization_id, not_after)
-       insert into certificate_status (ca_id, serial_number, organization_id, not_after) select * from copied`,
-      [id],
-    );
+    await certificates.copy(id, 230);
 
     await sweep();
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Pkcs10CertificateRequestGenerator } from "@peculiar/x509";
 import { expect } from "chai";
-import { explicit, integerFromHex, oid, sequence, tags, tlv } from "../../../src/standards/der.ts";
+import { explicit, integerFromHex, octetString, oid, sequence, tags, tlv } from "../../../src/standards/der.ts";
 import { type Csr, InvalidCsr, readCsr } from "../../../src/standards/x509/csr.ts";
 import { type KeyKind, type KeyPair, newKeyPair } from "../../../src/standards/x509/key-pairs.ts";
 import { noName, noNames } from "./issuing.ts";
@@ -298,6 +298,30 @@ describe("A certificate signing request", () => {
     "that asks for alternative names twice": [
       /once only/,
       () => requestPem(requestDer(keys, asking(hostNames("a.example"), hostNames("b.example")))),
+    ],
+    "that asks for extensions in two values of an attribute": [
+      /malformed/,
+      () =>
+        requestPem(
+          requestDer(keys, {
+            rest: [
+              attributes(
+                attribute(extensionRequest, sequence(hostNames("a.example")), sequence(hostNames("b.example"))),
+              ),
+            ],
+          }),
+        ),
+    ],
+    "with more than values in the attribute that asks for extensions": [
+      /malformed/,
+      () => {
+        const asked = tlv(tags.set, sequence(hostNames("a.example")));
+        return requestPem(requestDer(keys, { rest: [attributes(sequence(oid(extensionRequest), asked, nullValue))] }));
+      },
+    ],
+    "with more than a value in an extension": [
+      /malformed/,
+      () => requestPem(requestDer(keys, asking(sequence(oid("2.5.29.17"), octetString(sequence()), nullValue)))),
     ],
     "that asks for names which are none": [
       /malformed/,

@@ -128,17 +128,29 @@ describe("The faults of a name", () => {
     expect(nameFaults(fullName)).to.deep.equal([]);
   });
 
+  it("are none for joiners, which Persian cannot do without", () => {
+    expect(
+      nameFaults({ ...noName, organization: "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645" }),
+    ).to.deep.equal([]);
+  });
+
   const cases: readonly (readonly [what: string, part: Partial<DistinguishedName>, fault: string])[] = [
     ["a common name of 65 characters", { commonName: "x".repeat(65) }, "common_name must have at most 64 characters"],
     ["an organization of 65", { organization: "x".repeat(65) }, "organization must have at most 64 characters"],
     ["a unit of 65", { organizationalUnit: "x".repeat(65) }, "organizational_unit must have at most 64 characters"],
     ["a state of 129", { state: "x".repeat(129) }, "state must have at most 128 characters"],
     ["a locality of 129", { locality: "x".repeat(129) }, "locality must have at most 128 characters"],
-    ["NUL", { commonName: "a\0b" }, "common_name must not have control characters"],
-    ["a line break", { organization: "a\nb" }, "organization must not have control characters"],
-    ["a control character beyond ASCII", { state: "a\u0085b" }, "state must not have control characters"],
-    ["a line separator", { locality: "a\u2028b" }, "locality must not have control characters"],
-    ["half of a pair", { commonName: "a\ud800b" }, "common_name must not have control characters"],
+    ["NUL", { commonName: "a\0b" }, "common_name must not have control or invisible characters"],
+    ["a line break", { organization: "a\nb" }, "organization must not have control or invisible characters"],
+    ["a control character beyond ASCII", { state: "a\u0085b" }, "state must not have control or invisible characters"],
+    ["a line separator", { locality: "a\u2028b" }, "locality must not have control or invisible characters"],
+    [
+      "a change of direction",
+      { commonName: "moc.\u202eelpmaxe" },
+      "common_name must not have control or invisible characters",
+    ],
+    ["a blank without width", { commonName: "a\u200bb" }, "common_name must not have control or invisible characters"],
+    ["half of a pair", { commonName: "a\ud800b" }, "common_name must not have control or invisible characters"],
     ["a blank before", { commonName: " a" }, "common_name must not begin or end with blanks"],
     ["a blank after", { commonName: "a\u00a0" }, "common_name must not begin or end with blanks"],
     ["a country of three letters", { country: "DEU" }, "country must have two letters"],

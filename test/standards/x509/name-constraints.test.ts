@@ -202,6 +202,28 @@ describe("The names that are forbidden", () => {
     expect(forbidden(chain, { dns })).to.deep.equal(["dns[1]", "dns[2]"]);
   });
 
+  it("are found at once among the longest lists of names, ranges and authorities", () => {
+    const hundred = (item: (index: number) => string) => Array.from({ length: 100 }, (_, index) => item(index));
+    const labels = "a.".repeat(100);
+    const names = {
+      dns: hundred((index) => `${labels}h${index}.example.com`),
+      ip: hundred((index) => `2001:db8::${index}`),
+      email: hundred((index) => `u${index}@${labels}example.com`),
+      uri: hundred((index) => `https://h${index}.example.com/${"a".repeat(2000)}`),
+    };
+    const constraints = excluding({
+      dns: hundred((index) => `${labels}h${index}.example.org`),
+      ip: hundred((index) => `2001:db9:${index}::/48`),
+      email: hundred((index) => `.h${index}.example.org`),
+      uri: hundred((index) => `.h${index}.example.org`),
+    });
+    const chain = Array.from({ length: 17 }, () => constraints);
+    const start = performance.now();
+
+    expect(forbidden(chain, names)).to.deep.equal([]);
+    expect(performance.now() - start).to.be.below(1500);
+  });
+
   const commonNames: Readonly<Record<string, boolean>> = {
     "www.example.com": true,
     "WWW.Example.com": true,

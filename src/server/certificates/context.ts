@@ -8,7 +8,7 @@ import { CertificateService } from "./certificate-service.ts";
 import { Crl, CrlPart } from "./crl.ts";
 import { CrlBuilder } from "./crl-builder.ts";
 import { expiringJob } from "./expiring.ts";
-import { KeyMaking } from "./key-making.ts";
+import { makesKeys } from "./key-making.ts";
 import { making } from "./new-authority.ts";
 import { signerRenewalJob } from "./ocsp-renewal.ts";
 import { renewalJob } from "./renewals.ts";
@@ -17,7 +17,7 @@ import { signing } from "./signing.ts";
 export const certificates: Context = {
   entities: [CertificateAuthority, IssuerHash, OcspSigner, CertificateStatus, Certificate, Crl, CrlPart],
   services(core) {
-    const keys = new KeyMaking();
+    const keys = makesKeys();
     return [
       {
         descriptor: authorityDescriptor,

@@ -12,7 +12,7 @@ import type { Call } from "../wire/call.ts";
 import type { Preparation } from "../wire/preparing.ts";
 import { type OpenAuthority, openAuthority, type SealedKey, sealKey } from "./authority-key.ts";
 import { constraintsOf, faultsBelow, subjectOf } from "./given-names.ts";
-import type { KeyMaking } from "./key-making.ts";
+import type { MakesKeys } from "./key-making.ts";
 import { beginOf, dayMs, endOf, lifetimeOf } from "./lifetimes.ts";
 import { pointersOf } from "./pointers.ts";
 
@@ -37,10 +37,10 @@ const usualSizes: Readonly<Record<KeyAlgorithm, number>> = { RSA: 3072, ECDSA: 2
 /** What the method waits for that creates an authority: an RSA key takes seconds, for which no transaction stays open. */
 export const making = (
   core: Pick<Core, "seal" | "statusUrl">,
-  keys: KeyMaking,
+  keys: MakesKeys,
 ): Readonly<Record<string, Preparation>> => ({
   createCertificateAuthority: (request: pb.CreateCertificateAuthorityRequest, call, signal) =>
-    makeAuthority(core, call, request, (kind) => keys.make(kind, call.caller.organizationId, signal)),
+    makeAuthority(core, call, request, (kind) => keys(kind, call.caller.organizationId, signal)),
 });
 
 async function makeAuthority(

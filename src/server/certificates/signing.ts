@@ -11,7 +11,7 @@ import type { Preparation } from "../wire/preparing.ts";
 import { requestedNames } from "./certificate-names.ts";
 import { findCertificate } from "./find-certificate.ts";
 import { findIssuer, type SignedCertificate, signCertificate } from "./issue-certificate.ts";
-import type { KeyMaking } from "./key-making.ts";
+import type { MakesKeys } from "./key-making.ts";
 import { dayMs, endOf, lifetimeOf } from "./lifetimes.ts";
 import { requireRenewable, signSuccessor } from "./renew-certificate.ts";
 
@@ -31,10 +31,10 @@ const usualSizes: Readonly<Record<KeyAlgorithm, number>> = { RSA: 2048, ECDSA: 2
  */
 export const signing = (
   core: Pick<Core, "seal" | "statusUrl">,
-  keys: KeyMaking,
+  keys: MakesKeys,
 ): Readonly<Record<string, Preparation>> => ({
   issueCertificate: (request: pb.IssueCertificateRequest, call, signal) =>
-    signNew(core, call, request, (kind) => keys.make(kind, call.caller.organizationId, signal)),
+    signNew(core, call, request, (kind) => keys(kind, call.caller.organizationId, signal)),
   renewCertificate: (request: pb.RenewCertificateRequest, call) => signRenewal(core, call, request),
 });
 

@@ -1,11 +1,11 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type * as pb from "../../../gen/ts/holdfast/governance/v1/governance_report_service_pb.ts";
+import { Turns } from "../turns.ts";
 import type { Call } from "../wire/call.ts";
 import { checkSize } from "../wire/free-json.ts";
 import type { Preparation } from "../wire/preparing.ts";
 import { evaluate } from "./evaluation.ts";
 import type { Facts } from "./facts.ts";
-import { OneAtATime } from "./one-at-a-time.ts";
 import { checkPatterns } from "./patterns.ts";
 import type { EvaluationJson, ReportJson } from "./report-json.ts";
 import { findReport, reportOf } from "./report-record.ts";
@@ -23,13 +23,13 @@ export interface Evaluated {
  * transaction stays open, and one report at a time, so that other calls go on.
  */
 export function evaluating(facts: Facts): Readonly<Record<string, Preparation>> {
-  const turns = new OneAtATime();
+  const turns = new Turns("too many reports are being evaluated");
   const evaluated = (call: Call, report: ReportJson, signal: AbortSignal): Promise<Evaluated> => {
     const { organizationId } = call.caller;
-    return turns.run(organizationId, async () => {
-      signal.throwIfAborted();
-      return { report, evaluation: await evaluate(call, organizationId, report, facts) };
-    });
+    return turns.run(organizationId, signal, async () => ({
+      report,
+      evaluation: await evaluate(call, organizationId, report, facts),
+    }));
   };
   return {
     async importGovernanceReport(request: pb.ImportGovernanceReportRequest, call, signal) {

@@ -10,7 +10,7 @@ const names = `select string_agg(case when random() < 0.5 then 'a' else 'b' end,
   from generate_series(1, 4 * 250) n group by n % 4`;
 
 describe("However many reports an organization has evaluated at once", () => {
-  it("others are answered meanwhile, and what would wait for long is refused", async function () {
+  it("others wait for one of them, not for all", async function () {
     this.timeout(60_000);
     const { admin, projectId, organizationId } = await server.otherOrganization();
     await server.sql(
@@ -21,20 +21,17 @@ describe("However many reports an organization has evaluated at once", () => {
     const { status, body } = await admin.rest("POST", path, report);
     expect([status, body.evaluation.status]).to.deep.equal([201, "compliant"]);
 
-    const slow = Array.from({ length: 20 }, () => admin.rest("POST", path, report));
-    const waitsMs: number[] = [];
+    let ended = 0;
+    const slow = Array.from({ length: 12 }, () => admin.rest("POST", path, report).finally(() => (ended += 1)));
+    const waited: number[] = [];
     for (let count = 0; count < 5; count += 1) {
-      const began = performance.now();
+      const before = ended;
       expect((await server.admin.rest("POST", path, {})).status).to.equal(201);
-      waitsMs.push(performance.now() - began);
+      waited.push(ended - before);
     }
-    const answers = await Promise.all(slow);
 
-    const refused = answers.filter((answer) => answer.status !== 201);
-    expect(Math.max(...waitsMs)).to.be.below(2000);
-    expect(refused).to.have.length.within(1, 10);
-    for (const { status: code, headers, body: refusal } of refused) {
-      expect([code, refusal.error.code, headers.get("retry-after")]).to.deep.equal([503, "SERVICE_UNAVAILABLE", "1"]);
-    }
+    // For the one that runs, and one that may begin while the call is on its way.
+    expect(Math.max(...waited)).to.be.at.most(2);
+    for (const answer of await Promise.all(slow)) expect(answer.status).to.be.oneOf([201, 503]);
   });
 });

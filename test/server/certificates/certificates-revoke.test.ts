@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { useServer } from "../../harness/server.ts";
 import { Authorities, type AuthorityRecord } from "./authorities.ts";
-import { Certificates } from "./certificates.ts";
+import { type CertificateRecord, Certificates, newCsr } from "./certificates.ts";
 
 const server = useServer();
 const authorities = new Authorities(server);
@@ -96,6 +96,51 @@ describe("RevokeCertificate", () => {
     expect(compromised).to.deep.equal({ ...revoked, revocation_reason: "key_compromise" });
     expect(still).to.deep.equal(compromised);
     expect(await listIsDue(root.id)).to.equal(true);
+  });
+
+  it("as key_compromise revokes the others of the project for that key, a successor and those of other authorities too", async () => {
+    const { csr } = await newCsr();
+    const [other, place] = [await authorities.root(), { csr_pem: csr, project_id: server.projectId }];
+    const first = await certificates.issued({ ca_id: root.id, ...place, auto_renew: true });
+    const { body: successor } = await certificates.renew(first.id);
+    const elsewhere = await certificates.issued({ ca_id: other.id, ...place });
+    const superseded = await certificates.issued({ ca_id: root.id, ...place });
+    await certificates.revoke(superseded.id, { reason: "superseded" });
+    const expired = await certificates.issued({ ca_id: root.id, ...place });
+    await certificates.age(expired.id, 91);
+    const ofNoProject = await certificates.issued({ ca_id: root.id, csr_pem: csr });
+    const ofOtherKey = await certificates.issued({ ca_id: root.id, project_id: server.projectId });
+    await server.sql("update crl set due_at = now() + interval '1 day'");
+
+    const { status, body } = await certificates.revoke(first.id, { reason: "key_compromise" });
+
+    expect([status, body.revocation_reason]).to.deep.equal([200, "key_compromise"]);
+    for (const { id, serial_number, ca_id } of [successor, elsewhere]) {
+      const revoked = await certificates.get(id);
+      expect(revoked).to.include({ status: "revoked", revocation_reason: "key_compromise", auto_renew: false });
+      expect(revoked.revoked_at).to.equal(body.revoked_at);
+      const [event] = await certificates.events(id, "certificate.revoke");
+      expect(event).to.include({ outcome: "success", project_id: server.projectId });
+      expect(event.details).to.deep.equal({ ca_id, serial_number, reason: "key_compromise", revoked_with: first.id });
+    }
+    expect(await certificates.get(superseded.id)).to.include({ revocation_reason: "superseded" });
+    expect(await certificates.get(expired.id)).to.include({ status: "expired" });
+    expect(await certificates.get(ofNoProject.id)).to.include({ status: "active" });
+    expect(await certificates.get(ofOtherKey.id)).to.include({ status: "active" });
+    expect([await listIsDue(root.id), await listIsDue(other.id)]).to.deep.equal([true, true]);
+  });
+
+  it("of certificates for one key as key_compromise, all at once, is one revocation of each", async () => {
+    const { csr } = await newCsr();
+    const all: CertificateRecord[] = [];
+    for (let n = 0; n < 6; n += 1) all.push(await certificates.issued({ ca_id: root.id, csr_pem: csr }));
+
+    const answers = await Promise.all(all.map(({ id }) => certificates.revoke(id, { reason: "key_compromise" })));
+
+    for (const { status, body } of answers) {
+      expect([status, body.revocation_reason]).to.deep.equal([200, "key_compromise"]);
+    }
+    expect(new Set(answers.map(({ body }) => body.revoked_at)).size).to.equal(1);
   });
 
   it("finds revoked what was revoked with its authority, of which only the key may be compromised beside", async () => {

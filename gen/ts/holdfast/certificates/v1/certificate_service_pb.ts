@@ -241,7 +241,7 @@ export type IssueCertificateRequest = Message<"holdfast.certificates.v1.IssueCer
   subject?: DistinguishedName | undefined;
 
   /**
-   * subject_alternative_names are what it is for. For a server, a common_name that is a host name is added.
+   * subject_alternative_names are what it is for. For a server, a common_name that is a host name with a dot, or an address, is added.
    *
    * @generated from field: holdfast.certificates.v1.AlternativeNames subject_alternative_names = 5;
    */
@@ -588,7 +588,7 @@ export const CertificateService: GenService<{
   },
   /**
    * RevokeCertificate revokes a certificate for good. Repeating it changes nothing, but that any reason may become
-   * key_compromise.
+   * key_compromise, which revokes the other certificates of the project for the same key too.
    *
    * @generated from rpc holdfast.certificates.v1.CertificateService.RevokeCertificate
    */

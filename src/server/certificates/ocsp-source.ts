@@ -26,14 +26,16 @@ interface StateRow {
 
 /**
  * By primary keys. What a revoked authority issued is revoked with it, unless it was so before. The arrays come out of a
- * subquery that is not flattened, or PostgreSQL would plan the statement anew for each length of them.
+ * subquery that is not flattened, or PostgreSQL would plan the statement anew for each length of them; and so does a status,
+ * or PostgreSQL, which may know nothing yet of how many there are, might look through all of an authority for each.
  */
 const selectStates = `select q.position::int, ${millis("s.not_after")} as "notAfter",
     ${millis("case when by_itself then s.revoked_at else a.revoked_at end")} as "revokedAt",
     case when by_itself then s.revocation_reason else a.revocation_reason end as reason
   from (select $1::uuid[] as authorities, $2::text[] as serial_numbers offset 0) as asked,
     unnest(asked.authorities, asked.serial_numbers) with ordinality as q (ca_id, serial_number, position)
-  join certificate_status s on s.ca_id = q.ca_id and s.serial_number = q.serial_number
+  cross join lateral (
+    select * from certificate_status c where c.ca_id = q.ca_id and c.serial_number = q.serial_number offset 0) s
   join certificate_authority a on a.id = s.ca_id
   cross join lateral (select s.revoked_at <= coalesce(a.revoked_at, s.revoked_at) as by_itself) r`;
 

@@ -13,6 +13,7 @@ export interface Statement {
 export interface Step {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
+  readonly "Index Cond"?: string;
   /** How often it was begun anew. */
   readonly "Actual Loops": number;
   readonly "Shared Hit Blocks": number;

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { DatabaseStatusSource } from "../../../src/server/certificates/ocsp-source.ts";
 import { useServer } from "../../harness/server.ts";
-import { pagesTouched, plansOf, statementsDuring } from "../auth/query-plans.ts";
+import { pagesTouched, plansOf, statementsDuring, stepsOf } from "../auth/query-plans.ts";
 import { Authorities } from "./authorities.ts";
 import { ask, issueFrom, probe, responderOf, revoke } from "./ocsp.ts";
 
@@ -205,6 +205,28 @@ describe("The OCSP responder of a server", () => {
 
       expect(statements.filter(({ text }) => text.includes("issuer_hash"))).to.deep.equal([]);
       expect(statements.filter(({ text }) => text.includes("certificate_status"))).to.have.length(1);
+    });
+
+    it("by the whole of the primary key, also while PostgreSQL knows nothing of a new authority", async () => {
+      const root = await authorities.root();
+      const many = Array.from({ length: 20 }, noSerialNumber);
+      await server.sql(
+        `insert into certificate_status (ca_id, serial_number, organization_id, not_after)
+         select $1, number, $2, now() + interval '1 year' from unnest($3::text[]) as number`,
+        [root.id, root.organization_id, many],
+      );
+      const { db, seal, logger } = server.server.core;
+      const source = new DatabaseStatusSource(db, seal, logger);
+
+      const statements = await statementsDuring(server, () =>
+        source.states(many.map((serialNumber) => ({ authorityId: root.id, serialNumber }))),
+      );
+      const plans = await plansOf(server.databaseUrl, statements);
+
+      const steps = plans.flatMap(({ root: step }) => stepsOf(step));
+      const found = steps.filter((step) => step["Relation Name"] === "certificate_status");
+      expect(found).to.have.length(plans.length);
+      for (const step of found) expect(step["Index Cond"]).to.include("ca_id").and.include("serial_number");
     });
 
     it("by indexes, however many certificates there are", async () => {

@@ -13,7 +13,10 @@ export const IdempotencyRecord = defineEntity({
     projectId: p.uuid().nullable(),
     /** Keyed hash of method, path and body. */
     request: p.blob(),
+    /** Empty once a credential that it showed is shown no more. */
     outcome: p.blob(),
+    showsCredential: p.boolean().default(false),
     createdAt: createdAt().index("idempotency_record_created_at_index"),
   },
+  indexes: [{ name: "idempotency_record_credential_index", properties: ["createdAt"], where: "shows_credential" }],
 });

@@ -11,7 +11,7 @@ import { bindingsOf } from "./http-rule.ts";
 import { decodeAnswer, encodeAnswer } from "./kept-answer.ts";
 import type { Answer } from "./unary-calls.ts";
 
-/** Answers that show a credential once are replayed for this long only. */
+/** Answers that show a credential once are replayed for this long only, and soon not there any more. */
 const credentialReplayMs = 5 * 60_000;
 const visibleAscii = /^[\x21-\x7e]{1,255}$/;
 
@@ -21,6 +21,8 @@ interface Stored {
   readonly outcome: Buffer;
   readonly age_ms: number;
 }
+
+const shownNoMore = () => conflict("the credential in this answer can no longer be shown");
 
 /**
  * Replays the outcome of a POST that an identity sends again under the same Idempotency-Key within 24 hours (G-0.13).
@@ -59,10 +61,9 @@ async function replayOrRun(
     if (!timingSafeEqual(stored.request, fingerprint)) {
       throw conflict("the Idempotency-Key was used for another request");
     }
+    if (stored.outcome.length === 0) throw shownNoMore();
     const { answer, message } = decodeAnswer(request.method, decrypt(key, place, stored.outcome));
-    if (stored.age_ms > credentialReplayMs && showsSecret(request.method.output, message)) {
-      throw conflict("the credential in this answer can no longer be shown");
-    }
+    if (stored.age_ms > credentialReplayMs && showsSecret(request.method.output, message)) throw shownNoMore();
     call.headers["idempotency-replayed"] = "true";
     call.about({ details: { replayed: true } });
     authorizeReplay(call, stored);
@@ -71,19 +72,21 @@ async function replayOrRun(
   const response = await next(request);
   // A replay could not set them again.
   if (call.cookies.length > 0) return response;
+  const { bytes, message } = encodeAnswer(request.method, response.message);
   await run(
     call.em,
-    `insert into idempotency_record (identity_id, key, organization_id, project_id, request, outcome)
-     values ($1, $2, $3, $4, $5, $6)
+    `insert into idempotency_record (identity_id, key, organization_id, project_id, request, outcome, shows_credential)
+     values ($1, $2, $3, $4, $5, $6, $7)
      on conflict (identity_id, key) do update set project_id = excluded.project_id, request = excluded.request,
-       outcome = excluded.outcome, created_at = now()`,
+       outcome = excluded.outcome, shows_credential = excluded.shows_credential, created_at = now()`,
     [
       identityId,
       given,
       call.caller.organizationId,
       call.subject.projectId ?? null,
       fingerprint,
-      encrypt(key, place, encodeAnswer(request.method, response.message)),
+      encrypt(key, place, bytes),
+      showsSecret(request.method.output, message),
     ],
   );
   return response;
@@ -121,12 +124,16 @@ async function findStored(call: Call, identityId: string, given: string): Promis
   return stored;
 }
 
-/** Outcomes are kept for 24 hours. */
+const forgetCredentials = `update idempotency_record set outcome = '', shows_credential = false
+  where shows_credential and created_at < now() - make_interval(secs => $1)`;
+
+/** Outcomes are kept for 24 hours; of those that show a credential, only that there was one. */
 export function purgeJob(db: Database): Job {
   return {
     name: "idempotency.purge",
-    schedule: "17 * * * *",
+    schedule: "*/5 * * * *",
     async run() {
+      await db.query(forgetCredentials, [credentialReplayMs / 1000]);
       await db.query("delete from idempotency_record where created_at < now() - make_interval(hours => $1)", [24]);
     },
   };

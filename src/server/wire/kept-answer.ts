@@ -23,12 +23,15 @@ const maskNumber = 2 ** 29 - 1;
 
 type Plain = Record<string, unknown>;
 
-export function encodeAnswer(method: DescMethodUnary, answer: Answer): Uint8Array {
-  const bytes = toBinary(method.output, messageOf(method, answer));
+/** The bytes of an answer, and the message that it is. */
+export function encodeAnswer(method: DescMethodUnary, answer: Answer): { bytes: Uint8Array; message: Message } {
+  const message = messageOf(method, answer);
+  const bytes = toBinary(method.output, message);
   const paths = emptyLists(method.output, answer, "");
-  if (paths.length === 0) return bytes;
+  if (paths.length === 0) return { bytes, message };
   const mask = toBinary(FieldMaskSchema, { $typeName: "google.protobuf.FieldMask", paths });
-  return Buffer.concat([bytes, new BinaryWriter().tag(maskNumber, WireType.LengthDelimited).bytes(mask).finish()]);
+  const behind = new BinaryWriter().tag(maskNumber, WireType.LengthDelimited).bytes(mask).finish();
+  return { bytes: Buffer.concat([bytes, behind]), message };
 }
 
 /** The answer of which `encodeAnswer` made the bytes, with the message that it is. */

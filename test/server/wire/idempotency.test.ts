@@ -141,6 +141,30 @@ describe("The outcomes of calls", () => {
   });
 });
 
+describe("The credentials in outcomes", () => {
+  it("are removed after five minutes, and what they were in is made no second time", async () => {
+    const tokens = "/api/v1/api-tokens";
+    const [old, young] = [newKey(), newKey()];
+    for (const key of [old, young]) expect((await post(tokens, { name: key }, key)).status).to.equal(201);
+    await age(old, "5 minutes 1 second");
+    await age(young, "4 minutes");
+
+    await purgeJob(server.server.core.db).run({});
+
+    const kept = await server.sql(
+      "select key, length(outcome) > 0 as kept from idempotency_record where key = any($1)",
+      [[old, young]],
+    );
+    expect(kept).to.have.deep.members([
+      { key: old, kept: false },
+      { key: young, kept: true },
+    ]);
+    const [gone, again] = [await post(tokens, { name: old }, old), await post(tokens, { name: young }, young)];
+    expect([gone.status, gone.body.error.code]).to.deep.equal([409, "RESOURCE_CONFLICT"]);
+    expect([again.status, again.headers.get("idempotency-replayed")]).to.deep.equal([201, "true"]);
+  });
+});
+
 describe("An Idempotency-Key (G-0.13)", () => {
   it("has 1 to 255 visible ASCII characters", async () => {
     const cases: [string, number][] = [

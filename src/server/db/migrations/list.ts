@@ -8,6 +8,7 @@ import { Migration0006 } from "./0006-gateways.ts";
 import { Migration0007 } from "./0007-rotation-and-links.ts";
 import { Migration0008 } from "./0008-certificates-and-governance.ts";
 import { Migration0009 } from "./0009-revocation-lists.ts";
+import { Migration0010 } from "./0010-kept-credentials.ts";
 
 /** Every migration, oldest first; a migration that has been released is never edited. */
 export const migrations: MigrationObject[] = [
@@ -20,4 +21,5 @@ export const migrations: MigrationObject[] = [
   { name: "0007-rotation-and-links", class: Migration0007 },
   { name: "0008-certificates-and-governance", class: Migration0008 },
   { name: "0009-revocation-lists", class: Migration0009 },
+  { name: "0010-kept-credentials", class: Migration0010 },
 ];

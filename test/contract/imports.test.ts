@@ -30,6 +30,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   wire: ["audit", "config", "db", "errors", "jobs", "lock", "logging", "seal", "standards"],
   wake: [],
   rounds: ["logging"],
+  turns: ["errors"],
   // Who may hold a stream open follows from roles.
   streams: ["auth", "context", "errors", "wire"],
   context: ["audit", "config", "db", "jobs", "lock", "logging", "outbound", "seal", "wake", "wire"],
@@ -109,6 +110,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "seal",
     "standards",
     "system-work",
+    "turns",
     "wake",
     "wire",
   ],
@@ -124,6 +126,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "logging",
     "standards",
     "system-work",
+    "turns",
     "wire",
   ],
   "system-work": ["audit", "context", "db", "wire"],

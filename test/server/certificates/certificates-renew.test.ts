@@ -143,9 +143,9 @@ describe("RenewCertificate", () => {
     expect(await certificates.get(id)).to.include({ renewed_by: null });
   });
 
-  it("asks for another key when this one was compromised under another certificate", async () => {
+  it("asks for another key when this one was compromised in another project", async () => {
     const { csr } = await newCsr();
-    const first = await certificates.issued({ ca_id: root.id, csr_pem: csr });
+    const first = await certificates.issued({ ca_id: root.id, csr_pem: csr, project_id: server.projectId });
     const second = await certificates.issued({ ca_id: root.id, csr_pem: csr });
     await certificates.revoke(first.id, { reason: "key_compromise" });
 

@@ -1,7 +1,7 @@
 import { type KeyKind, type KeyPair, newKeyPair } from "../../standards/x509/key-pairs.ts";
-import { Turns } from "../turns.ts";
+import { FairQueue } from "../fair-queue.ts";
 
-/** Makes a key for a call of an organization. Throws as `Turns` does. */
+/** Makes a key for a call of an organization. Throws as `FairQueue` does. */
 export type MakesKeys = (kind: KeyKind, organizationId: string, signal: AbortSignal) => Promise<KeyPair>;
 
 /**
@@ -9,7 +9,7 @@ export type MakesKeys = (kind: KeyKind, organizationId: string, signal: AbortSig
  * answers and logins among it, and connections are opened: so they are made one at a time.
  */
 export function makesKeys(): MakesKeys {
-  const turns = new Turns("too many RSA keys are being made");
+  const queue = new FairQueue("too many RSA keys are being made");
   return (kind, organizationId, signal) =>
-    kind.algorithm === "RSA" ? turns.run(organizationId, signal, () => newKeyPair(kind)) : newKeyPair(kind);
+    kind.algorithm === "RSA" ? queue.run(organizationId, signal, () => newKeyPair(kind)) : newKeyPair(kind);
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type * as pb from "../../../gen/ts/holdfast/governance/v1/governance_report_service_pb.ts";
-import { Turns } from "../turns.ts";
+import { FairQueue } from "../fair-queue.ts";
 import type { Call } from "../wire/call.ts";
 import { checkSize } from "../wire/free-json.ts";
 import type { Preparation } from "../wire/preparing.ts";
@@ -23,10 +23,10 @@ export interface Evaluated {
  * transaction stays open, and one report at a time, so that other calls go on.
  */
 export function evaluating(facts: Facts): Readonly<Record<string, Preparation>> {
-  const turns = new Turns("too many reports are being evaluated");
+  const queue = new FairQueue("too many reports are being evaluated");
   const evaluated = (call: Call, report: ReportJson, signal: AbortSignal): Promise<Evaluated> => {
     const { organizationId } = call.caller;
-    return turns.run(organizationId, signal, async () => ({
+    return queue.run(organizationId, signal, async () => ({
       report,
       evaluation: await evaluate(call, organizationId, report, facts),
     }));

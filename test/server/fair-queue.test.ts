@@ -1,21 +1,21 @@
 import { setImmediate as soon } from "node:timers/promises";
 import { expect } from "chai";
-import { Turns } from "../../src/server/turns.ts";
+import { FairQueue } from "../../src/server/fair-queue.ts";
 
 const { signal } = new AbortController();
 
 describe("Work that is done in turn", () => {
-  let turns: Turns;
+  let queue: FairQueue;
   let begun: string[];
   let end: PromiseWithResolvers<void>[];
   beforeEach(() => {
-    turns = new Turns("too much is being done");
+    queue = new FairQueue("too much is being done");
     begun = [];
     end = [];
   });
 
   /** Work that lasts until its `end`; each is a number behind the organization. */
-  const ask = (organizationId: string, by = signal, to = turns) =>
+  const ask = (organizationId: string, by = signal, to = queue) =>
     to.run(organizationId, by, async () => {
       begun.push(organizationId);
       const until = Promise.withResolvers<void>();
@@ -41,7 +41,7 @@ describe("Work that is done in turn", () => {
   });
 
   it("begins at once when nothing else is done, also after what failed", async () => {
-    const failed = turns.run("a", signal, () => Promise.reject(new Error("broken")));
+    const failed = queue.run("a", signal, () => Promise.reject(new Error("broken")));
     const behind = ask("a");
 
     expect(await failed.catch((error: Error) => error.message)).to.equal("broken");
@@ -55,7 +55,7 @@ describe("Work that is done in turn", () => {
   });
 
   it("is refused as 503 to who would wait too long, and nobody waits for those", async () => {
-    const impatient = new Turns("too much is being done", 1);
+    const impatient = new FairQueue("too much is being done", 1);
     const first = ask("a", signal, impatient);
 
     const error = await ask("b", signal, impatient).catch((refusal: unknown) => refusal);

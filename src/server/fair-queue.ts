@@ -6,7 +6,7 @@ const usualWaitMs = 10_000;
  * Work that would keep a whole process from all else if callers did it as they please. One piece is done at a time, for
  * organizations in turn, so that whoever asks for much waits for themselves.
  */
-export class Turns {
+export class FairQueue {
   readonly #refusal: string;
   readonly #longestWaitMs: number;
   /** What begins the work of those who wait, by organization; whose turn it was last comes last. */

@@ -41,7 +41,8 @@ export async function mochaGlobalTeardown(): Promise<void> {
 
 async function startOwn(): Promise<PostgresUrls> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-test-"));
-  const postgres = await startPostgres(folder);
+  // Several files run at once, each with up to three replicas.
+  const postgres = await startPostgres(folder, { settings: { max_connections: "300" } });
   end = async () => {
     await postgres.stop();
     await rm(folder, { recursive: true, force: true });

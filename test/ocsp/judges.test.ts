@@ -1,14 +1,13 @@
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { newSerialNumber } from "../../src/standards/x509/serial-number.ts";
+import { isMissing } from "../harness/installed.ts";
 import { type Kind, TestAuthority } from "./authority.ts";
 import { MemorySource } from "./memory-source.ts";
 import { ResponderUnderTest } from "./responder-under-test.ts";
-
-const isInstalled = (program: string) => spawnSync(program, ["--version"]).error === undefined;
 
 /** Every kind of authority, asked about by the clients of others. */
 for (const kind of ["RSA", "ECDSA", "Ed25519"] as const satisfies readonly Kind[]) {
@@ -48,9 +47,7 @@ for (const kind of ["RSA", "ECDSA", "Ed25519"] as const satisfies readonly Kind[
 
     describe("are right for openssl", () => {
       before(function () {
-        if (isInstalled("openssl")) return;
-        console.log("      (openssl is not installed)");
-        this.skip();
+        if (isMissing("openssl")) this.skip();
       });
 
       const ask = (...args: string[]) =>
@@ -110,9 +107,7 @@ for (const kind of ["RSA", "ECDSA", "Ed25519"] as const satisfies readonly Kind[
 
     describe("are right for gnutls", () => {
       before(function () {
-        if (isInstalled("ocsptool")) return;
-        console.log("      (ocsptool is not installed)");
-        this.skip();
+        if (isMissing("ocsptool")) this.skip();
       });
 
       it("that asks with a nonce", async () => {

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { revocationReasons } from "../../standards/x509/revocation-reasons.ts";
 import { wholeNumber } from "./options.ts";
 
 /** What a certificate names. */
@@ -17,12 +18,4 @@ export const algorithmOption = () =>
 export const keySizeOption = () => new Option("--size <bits>", "of the key, as in 384").argParser(wholeNumber);
 
 export const reasonOption = () =>
-  new Option("--reason <reason>", "why, as CRLs and OCSP say it").choices([
-    "unspecified",
-    "key_compromise",
-    "ca_compromise",
-    "affiliation_changed",
-    "superseded",
-    "cessation_of_operation",
-    "privilege_withdrawn",
-  ]);
+  new Option("--reason <reason>", "why, as CRLs and OCSP say it").choices(Object.keys(revocationReasons));

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { CertificateAuthorityService } from "../../../gen/ts/holdfast/certificates/v1/certificate_authority_service_pb.ts";
 import { publicKeyBits, subjectDer } from "../../../src/standards/x509/certificates.ts";
+import { isMissing } from "../../harness/installed.ts";
 import { useServer } from "../../harness/server.ts";
 import { Authorities, type AuthorityRecord, authoritiesPath, intermediateOf } from "./authorities.ts";
 
@@ -111,10 +112,7 @@ describe("CreateCertificateAuthority", () => {
   });
 
   it("makes chains that openssl takes, and that say where their status is to be had", async function () {
-    if (spawnSync("openssl", ["version"]).error !== undefined) {
-      console.log("      skipped: openssl is not installed");
-      this.skip();
-    }
+    if (isMissing("openssl")) this.skip();
     const root = await authorities.root({ max_path_length: 2 });
     const middle = await authorities.below(root, { max_path_length: 1, key_algorithm: "Ed25519" });
     const last = await authorities.below(middle, { name_constraints: { permitted: { dns: ["example.com"] } } });

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { isMissing } from "../../harness/installed.ts";
 import { useServer } from "../../harness/server.ts";
 import { Authorities, type AuthorityRecord } from "./authorities.ts";
 import { Certificates } from "./certificates.ts";
@@ -19,10 +20,7 @@ describe("A certificate as openssl sees it", () => {
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
 
   before(async function () {
-    if (spawnSync("openssl", ["version"]).error !== undefined) {
-      console.log("      skipped: openssl is not installed");
-      this.skip();
-    }
+    if (isMissing("openssl")) this.skip();
     root = await authorities.root();
     issuing = await authorities.below(root);
     folder = mkdtempSync(join(tmpdir(), "holdfast-certificate-"));

@@ -4,10 +4,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { CrlBuilder } from "../../../src/server/certificates/crl-builder.ts";
 import { ClaimLost, CrlClaim } from "../../../src/server/certificates/crl-claim.ts";
+import { isMissing } from "../../harness/installed.ts";
 import { eventually } from "../../harness/program.ts";
 import { useServer } from "../../harness/server.ts";
 import { Authorities, type AuthorityRecord } from "./authorities.ts";
-import { Crls, interferingWith, opensslMissing } from "./crls.ts";
+import { Crls, interferingWith } from "./crls.ts";
 
 const server = useServer();
 const authorities = new Authorities(server);
@@ -129,8 +130,7 @@ describe("The revocation list of an authority", () => {
   });
 
   it("is of any length: verified by openssl where it takes several parts, each entry once", async function () {
-    // openssl is not on every machine.
-    if (opensslMissing()) this.skip();
+    if (isMissing("openssl")) this.skip();
     const root = await authorities.root({ key_algorithm: "RSA", key_size: 2048 });
     await crls.addRevoked(root.id, 12_345);
 

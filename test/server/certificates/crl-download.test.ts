@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { CertificateAuthorityService } from "../../../gen/ts/holdfast/certificates/v1/certificate_authority_service_pb.ts";
+import { isMissing } from "../../harness/installed.ts";
 import { useServer } from "../../harness/server.ts";
 import { Authorities, authoritiesPath } from "./authorities.ts";
-import { Crls, opensslMissing } from "./crls.ts";
+import { Crls } from "./crls.ts";
 
 const server = useServer();
 const authorities = new Authorities(server);
@@ -16,8 +17,7 @@ describe("DownloadCrl", () => {
     ["Ed25519", undefined],
   ] as const) {
     it(`answers the list of an ${algorithm} authority, which openssl verifies`, async function () {
-      // openssl is not on every machine.
-      if (opensslMissing()) this.skip();
+      if (isMissing("openssl")) this.skip();
       const authority = await authorities.root({ key_algorithm: algorithm, ...(size && { key_size: size }) });
       const child = await authorities.below(authority);
       await authorities.revoke(child.id, { reason: "superseded" });

@@ -127,8 +127,6 @@ export class Crls {
 }
 
 /** Whether this machine has no openssl, which some tests are judged by. */
-export const opensslMissing = (): boolean => spawnSync("openssl", ["version"]).error !== undefined;
-
 type Interference = (count: number, text: string, values: readonly unknown[]) => Promise<void>;
 
 /** Statements that a test interferes with: `before` each one, and `after` it was done. Both know the how-manieth it is. */

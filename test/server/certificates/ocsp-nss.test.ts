@@ -1,14 +1,15 @@
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { isMissing } from "../../harness/installed.ts";
 import { useServer } from "../../harness/server.ts";
 import { Authorities } from "./authorities.ts";
 import { issueFrom, revoke } from "./ocsp.ts";
 
+/** Debian has them in libnss3-tools. */
 const programs = ["certutil", "ocspclnt", "vfychain"];
-const missing = programs.filter((program) => spawnSync(program, ["-H"]).error !== undefined);
 
 describe("NSS as a client of OCSP, which finds the responder by the certificate", function () {
   this.timeout(60_000);
@@ -16,9 +17,7 @@ describe("NSS as a client of OCSP, which finds the responder by the certificate"
   const authorities = new Authorities(server);
   let folder: string;
   before(function () {
-    if (missing.length === 0) return;
-    console.log(`      skipped: not installed: ${missing.join(", ")} (Debian: libnss3-tools)`);
-    this.skip();
+    if (programs.some(isMissing)) this.skip();
   });
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "holdfast-nss-"));

@@ -1,13 +1,12 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { isMissing } from "../../harness/installed.ts";
 import { useServer } from "../../harness/server.ts";
 import { Authorities, type AuthorityRecord } from "./authorities.ts";
 import { issueFrom, responderOf, revoke } from "./ocsp.ts";
-
-const hasOpenssl = spawnSync("openssl", ["version"]).error === undefined;
 
 const words = (text: string) => text.split(" ");
 
@@ -25,10 +24,7 @@ describe("openssl as a client of OCSP", function () {
   const authorities = new Authorities(server);
   let folder: string;
   before(function () {
-    if (!hasOpenssl) {
-      console.log("      skipped: openssl is not installed");
-      this.skip();
-    }
+    if (isMissing("openssl")) this.skip();
     folder = mkdtempSync(join(tmpdir(), "holdfast-ocsp-"));
   });
   after(() => folder && rmSync(folder, { recursive: true }));

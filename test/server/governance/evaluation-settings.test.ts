@@ -8,6 +8,7 @@ import { readConfig } from "../../../src/server/config.ts";
 import { evaluate } from "../../../src/server/governance/evaluation.ts";
 import { factsOf } from "../../../src/server/governance/facts.ts";
 import { Client } from "../../harness/client.ts";
+import { isMissing } from "../../harness/installed.ts";
 import { urlOf, useServer } from "../../harness/server.ts";
 import { evaluationOf, inShort, type Result, resultOf, violationsOf } from "./evaluating.ts";
 
@@ -133,18 +134,11 @@ describe("encryption_policy", () => {
   describe("with TLS", () => {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-tls-"));
     const settings = { TLS_CERT_FILE: join(folder, "cert.pem"), TLS_KEY_FILE: join(folder, "key.pem") };
-    let hasOpenssl = true;
-    before(() => {
+    before(function () {
+      if (isMissing("openssl")) this.skip();
       const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost"];
       const files = ["-keyout", settings.TLS_KEY_FILE, "-out", settings.TLS_CERT_FILE];
-      try {
-        execFileSync("openssl", ["req", "-x509", ...kind, ...files], { stdio: "ignore" });
-      } catch {
-        hasOpenssl = false;
-      }
-    });
-    beforeEach(function () {
-      if (!hasOpenssl) this.skip();
+      execFileSync("openssl", ["req", "-x509", ...kind, ...files], { stdio: "ignore" });
     });
     after(() => rmSync(folder, { recursive: true, force: true }));
     const environment = () =>

@@ -3,8 +3,9 @@ import { X509Certificate as NodeCertificate, webcrypto } from "node:crypto";
 import { X509Certificate } from "@peculiar/x509";
 import { expect } from "chai";
 import { type KeyKind, kindOf, newKeyPair } from "../../../src/standards/x509/key-pairs.ts";
+import { isMissing } from "../../harness/installed.ts";
 import { type Authority, newIntermediate, newLeaf, newRoot, noName, noNames } from "./issuing.ts";
-import { type Chain, isMissing, Judges } from "./judges.ts";
+import { type Chain, Judges } from "./judges.ts";
 import { rsaPublicKey } from "./keys.ts";
 
 const issuerKinds: readonly KeyKind[] = [

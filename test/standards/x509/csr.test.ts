@@ -9,8 +9,8 @@ import { expect } from "chai";
 import { explicit, integerFromHex, octetString, oid, sequence, tags, tlv } from "../../../src/standards/der.ts";
 import { type Csr, InvalidCsr, readCsr } from "../../../src/standards/x509/csr.ts";
 import { type KeyKind, type KeyPair, newKeyPair } from "../../../src/standards/x509/key-pairs.ts";
+import { isMissing } from "../../harness/installed.ts";
 import { noName, noNames } from "./issuing.ts";
-import { isMissing } from "./judges.ts";
 import { attribute, attributes, extensionRequest, hostNames, requestDer, requestPem } from "./requests.ts";
 
 /** Why a request is refused; undefined when it is not. */

@@ -4,13 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { toPem } from "../../../src/standards/x509/pem.ts";
 
-/** Says so and is true where a program is not installed. */
-export function isMissing(program: string): boolean {
-  const isMissing = spawnSync(program, ["--version"]).error !== undefined;
-  if (isMissing) console.log(`      (${program} is not installed here)`);
-  return isMissing;
-}
-
 export interface Chain {
   readonly root: Uint8Array;
   /** From the lowest to the highest, without the root. */

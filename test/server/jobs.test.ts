@@ -1,29 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { Database, inTransaction } from "../../src/server/db/database.ts";
+import { inTransaction } from "../../src/server/db/database.ts";
 import { toRefusal } from "../../src/server/errors.ts";
 import { type Job, Jobs } from "../../src/server/jobs.ts";
 import { createLogger } from "../../src/server/logging.ts";
-import { entities } from "../../src/server/server.ts";
 import { until } from "../faults/own-engines.ts";
-import { cloneDatabase, dropDatabase } from "../harness/databases.ts";
+import { useDatabase } from "../harness/database.ts";
 import { shuttingDownProxy } from "./db/shutting-down-proxy.ts";
 
 const logger = createLogger("silent");
 
 describe("Jobs", () => {
-  let url: string;
-  let db: Database;
+  const database = useDatabase();
   let replicas: Jobs[];
   let ran: string[];
-  before(async () => {
-    url = await cloneDatabase();
-    db = await Database.open({ url, poolSize: 4, entities, logger });
-  });
-  after(async () => {
-    await db.close();
-    await dropDatabase(url);
-  });
   beforeEach(() => {
     replicas = [];
     ran = [];
@@ -32,7 +22,7 @@ describe("Jobs", () => {
 
   /** A replica that works on these jobs. */
   const replica = async (jobs: readonly Job[], works = true) => {
-    const started = new Jobs(url, logger);
+    const started = new Jobs(database.url, logger);
     replicas.push(started);
     await started.start(jobs, works);
     return started;
@@ -46,7 +36,7 @@ describe("Jobs", () => {
     },
   });
   const enqueue = (jobs: Jobs, name: string, ids: readonly string[], end: () => void = () => {}) => {
-    const em = db.forkWithoutTenant();
+    const em = database.db.forkWithoutTenant();
     return inTransaction(em, async () => {
       for (const id of ids) await jobs.enqueue(em, name, { id });
       end();
@@ -62,14 +52,14 @@ describe("Jobs", () => {
     await enqueue(jobs, "test.commit", ["kept"]);
     await until(() => ran.length > 0);
 
-    const rows = await db.query("select data from jobs.job where name = $1", ["test.commit"]);
+    const rows = await database.db.query("select data from jobs.job where name = $1", ["test.commit"]);
     expect(rows).to.deep.equal([{ data: { id: "kept" } }]);
     expect(ran).to.deep.equal(["kept"]);
   });
 
   it("do not run before the transaction commits", async () => {
     const jobs = await replica([noting("test.early")]);
-    const em = db.forkWithoutTenant();
+    const em = database.db.forkWithoutTenant();
 
     await em.begin();
     await jobs.enqueue(em, "test.early", { id: "early" });
@@ -117,7 +107,7 @@ describe("Jobs", () => {
 
     await Promise.all([replica([scheduled]), replica([scheduled])]);
 
-    const rows = await db.query("select name, cron from jobs.schedule where name = $1", ["test.schedule"]);
+    const rows = await database.db.query("select name, cron from jobs.schedule where name = $1", ["test.schedule"]);
     expect(rows).to.deep.equal([{ name: "test.schedule", cron: "0 3 * * *" }]);
   });
 
@@ -146,7 +136,7 @@ describe("Jobs", () => {
     await jobs.stop(5000);
 
     expect(finished).to.equal(true);
-    const rows = await db.query("select state from jobs.job where name = $1", ["test.stop"]);
+    const rows = await database.db.query("select state from jobs.job where name = $1", ["test.stop"]);
     expect(rows).to.deep.equal([{ state: "completed" }]);
   });
 
@@ -163,7 +153,7 @@ describe("Jobs", () => {
   });
 
   it("are refused with SERVICE_UNAVAILABLE while the queue is not up", async () => {
-    const jobs = new Jobs(url, logger);
+    const jobs = new Jobs(database.url, logger);
 
     const refused = await enqueue(jobs, "test.refused", ["early"]).catch(
       (error: unknown) => toRefusal(error).errorCode,
@@ -182,7 +172,7 @@ describe("Jobs", () => {
   });
 
   it("can be stopped while PostgreSQL is shut down, whose last words do not end the process", async () => {
-    const proxy = await shuttingDownProxy(url);
+    const proxy = await shuttingDownProxy(database.url);
     const jobs = new Jobs(proxy.url, logger);
 
     await jobs.start([noting("test.last")], true);

@@ -1,27 +1,17 @@
 import { expect } from "chai";
-import { Database, openSession } from "../../../src/server/db/database.ts";
+import { openSession } from "../../../src/server/db/database.ts";
 import { Listening } from "../../../src/server/db/listening.ts";
 import { createLogger } from "../../../src/server/logging.ts";
-import { entities } from "../../../src/server/server.ts";
 import { until } from "../../faults/own-engines.ts";
-import { cloneDatabase, dropDatabase } from "../../harness/databases.ts";
+import { useDatabase } from "../../harness/database.ts";
 import { shuttingDownProxy } from "./shutting-down-proxy.ts";
 
 const logger = createLogger("silent");
 
 describe("A channel of PostgreSQL that is listened to", () => {
-  let url: string;
-  let db: Database;
+  const database = useDatabase();
   let listening: Listening[];
   let heard: string[];
-  before(async () => {
-    url = await cloneDatabase();
-    db = await Database.open({ url, poolSize: 4, entities, logger });
-  });
-  after(async () => {
-    await db.close();
-    await dropDatabase(url);
-  });
   beforeEach(() => {
     listening = [];
     heard = [];
@@ -30,7 +20,7 @@ describe("A channel of PostgreSQL that is listened to", () => {
     for (const each of listening) each.stop();
   });
 
-  const listen = async (open = () => openSession(url, "test-listening")) => {
+  const listen = async (open = () => openSession(database.url, "test-listening")) => {
     const started = new Listening(
       { name: "Test channel", open, notified: (payload) => heard.push(payload), subscribed: () => heard.push("anew") },
       logger,
@@ -39,9 +29,9 @@ describe("A channel of PostgreSQL that is listened to", () => {
     await started.start();
     return started;
   };
-  const notify = (payload: string) => db.query(`select pg_notify('Test channel', $1)`, [payload]);
+  const notify = (payload: string) => database.db.query(`select pg_notify('Test channel', $1)`, [payload]);
   const cut = () =>
-    db.query(
+    database.db.query(
       "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = $1",
       ["test-listening"],
     );
@@ -73,7 +63,7 @@ describe("A channel of PostgreSQL that is listened to", () => {
     let tries = 0;
     const started = await listen(async () => {
       tries += 1;
-      return openSession(tries < 3 ? "postgresql://u:p@127.0.0.1:1/d" : url, "test-listening");
+      return openSession(tries < 3 ? "postgresql://u:p@127.0.0.1:1/d" : database.url, "test-listening");
     });
     expect(started.listens).to.equal(false);
 
@@ -85,7 +75,7 @@ describe("A channel of PostgreSQL that is listened to", () => {
   it("leaves no connection when it could not be subscribed to", async () => {
     let tries = 0;
     const started = await listen(async () => {
-      const session = await openSession(url, "test-listening");
+      const session = await openSession(database.url, "test-listening");
       tries += 1;
       if (tries === 1) await session.query("set statement_timeout = 1; begin; select pg_sleep(1)").catch(() => {});
       return session;
@@ -94,11 +84,11 @@ describe("A channel of PostgreSQL that is listened to", () => {
     await until(() => started.listens);
 
     const sessions = "select 1 from pg_stat_activity where datname = current_database() and application_name = $1";
-    await until(async () => (await db.query(sessions, ["test-listening"])).length === 1);
+    await until(async () => (await database.db.query(sessions, ["test-listening"])).length === 1);
   });
 
   it("is not heard any more after the stop, which PostgreSQL may answer with an error", async () => {
-    const proxy = await shuttingDownProxy(url);
+    const proxy = await shuttingDownProxy(database.url);
     const started = await listen(() => openSession(proxy.url, "test-listening"));
 
     started.stop();
